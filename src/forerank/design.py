@@ -1,0 +1,353 @@
+"""X as two products: scores X w, and the adjoint X^T g.
+
+Solvers see X through a design and nothing else, so storage is decided here: dense (C or Fortran order) and CSR with 32-
+or 64-bit indices, float32 or float64, never copied. Products are accumulated in double precision, also for float32
+data. A subset of rows is a design too (`rows`), which reads the rows where they are.
+
+Large products run on two or more threads, each on its share of the rows.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["Design", "make_design"]
+
+Vector = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Multiplications below which a second thread costs more than it saves.
+_THREADS_PAY_FROM = 300_000
+
+
+class Design(ABC):
+    """A matrix of n_rows x n_columns known through its products. Cost of each: the number of stored entries."""
+
+    n_rows: int
+    n_columns: int
+
+    @abstractmethod
+    def scores(self, w: Vector) -> Vector:
+        """X w."""
+
+    @abstractmethod
+    def adjoints(self, G: Vector) -> Vector:
+        """X^T g for each row g of G, in one pass over X."""
+
+    @abstractmethod
+    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+        """X^T g and (X * X)^T g, in one pass over X."""
+
+    def adjoint(self, g: Vector) -> Vector:
+        """X^T g."""
+        return self.adjoints(g[None, :])[0]
+
+    @abstractmethod
+    def rows(self, index: Rows) -> "Design":
+        """The design of some rows, in the order given."""
+
+    @abstractmethod
+    def toarray(self) -> NDArray[np.float64]:
+        """A dense double-precision copy; meant for small samples of rows."""
+
+
+def make_design(X: NDArray | sp.csr_matrix | sp.csr_array, *, intercept: bool = False) -> Design:
+    """The design of an array or CSR matrix; with `intercept`, a last column of ones that is not stored."""
+    design: Design
+    if sp.issparse(X):
+        design = CSRDesign(X.data, X.indices, X.indptr, X.shape[1])
+    elif X.flags.c_contiguous or not X.flags.f_contiguous:
+        design = DenseDesign(X)
+    else:
+        design = FortranDesign(X)
+    return InterceptDesign(design) if intercept else design
+
+
+@cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_n_threads(), thread_name_prefix="forerank")
+
+
+def _n_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+os.register_at_fork(after_in_child=_executor.cache_clear)
+
+
+def _in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
+    """Call work(begin, end) over all rows, on several threads if there is enough to do."""
+    n_chunks = min(_n_threads(), 1 + multiplications // _THREADS_PAY_FROM)
+    if n_chunks <= 1:
+        work(0, n_rows)
+        return
+    bounds = np.linspace(0, n_rows, n_chunks + 1).astype(int).tolist()
+    futures = [_executor().submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
+    work(bounds[0], bounds[1])
+    for future in futures:
+        future.result()
+
+
+def _summed_over_chunks(
+    work: Callable[[int, int, Vector], None], n_rows: int, shape: tuple[int, int], multiplications: int
+) -> Vector:
+    """Add up work(begin, end, out), each chunk of rows into an array of its own."""
+    parts: list[tuple[int, Vector]] = []
+
+    def one(begin: int, end: int) -> None:
+        out = np.zeros(shape)
+        work(begin, end, out)
+        parts.append((begin, out))
+
+    _in_row_chunks(one, n_rows, multiplications)
+    # Threads finish in any order; a fixed order of addition keeps results the same to the last bit.
+    parts.sort(key=lambda part: part[0])
+    total = parts[0][1]
+    for _, out in parts[1:]:
+        total += out
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        x = X[index[i]] if index.size else X[i]
+        total = 0.0
+        for k in range(w.size):
+            total += x[k] * w[k]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        x = X[index[i]] if index.size else X[i]
+        for r in range(G.shape[0]):
+            v = G[r, i]
+            if v != 0.0:
+                for k in range(out.shape[1]):
+                    out[r, k] += v * x[k]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _dense_moments(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        x = X[index[i]] if index.size else X[i]
+        v = G[0, i]
+        if v != 0.0:
+            for k in range(out.shape[1]):
+                out[0, k] += v * x[k]
+                out[1, k] += v * x[k] * x[k]
+
+
+class DenseDesign(Design):
+    """Rows of an array in C order (or any strides), all of them or those in `index`."""
+
+    def __init__(self, X: NDArray, index: Rows | None = None) -> None:
+        self._X = X
+        self._index = np.empty(0, dtype=np.intp) if index is None else index
+        self.n_rows = X.shape[0] if index is None else index.size
+        self.n_columns = X.shape[1]
+
+    def scores(self, w: Vector) -> Vector:
+        out = np.empty(self.n_rows)
+        _in_row_chunks(
+            lambda a, b: _dense_scores(self._X, self._index, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
+        )
+        return out
+
+    def adjoints(self, G: Vector) -> Vector:
+        return self._sums(_dense_adjoint, G, G.shape[0])
+
+    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+        first, second = self._sums(_dense_moments, g[None, :], 2)
+        return first, second
+
+    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+        return _summed_over_chunks(
+            lambda a, b, out: kernel(self._X, self._index, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self.n_rows * self.n_columns
+        )
+
+    def rows(self, index: Rows) -> Design:
+        return DenseDesign(self._X, self._index[index] if self._index.size else index)
+
+    def toarray(self) -> NDArray[np.float64]:
+        return np.asarray(self._X[self._index] if self._index.size else self._X, dtype=float)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _column_scores(columns, w, begin, end, out):  # type: ignore[no-untyped-def]
+    # Rows in blocks that stay in the cache while the columns pass over them.
+    for lo in range(begin, end, 2048):
+        block = out[lo : min(lo + 2048, end)]
+        block[:] = 0.0
+        for k in range(w.size):
+            x = columns[k, lo : lo + block.size]
+            v = w[k]
+            for i in range(block.size):
+                block[i] += v * x[i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _column_adjoint(columns, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for lo in range(begin, end, 2048):
+        hi = min(lo + 2048, end)
+        for k in range(out.shape[1]):
+            for r in range(G.shape[0]):
+                total = 0.0
+                for i in range(lo, hi):
+                    total += G[r, i] * columns[k, i]
+                out[r, k] += total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _column_moments(columns, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for k in range(out.shape[1]):
+        first = second = 0.0
+        for i in range(begin, end):
+            vx = G[0, i] * columns[k, i]
+            first += vx
+            second += vx * columns[k, i]
+        out[0, k] += first
+        out[1, k] += second
+
+
+class FortranDesign(Design):
+    """An array in Fortran order, as data frames give it."""
+
+    def __init__(self, X: NDArray) -> None:
+        self._columns = X.T
+        self.n_rows, self.n_columns = X.shape
+
+    def scores(self, w: Vector) -> Vector:
+        out = np.empty(self.n_rows)
+        _in_row_chunks(
+            lambda a, b: _column_scores(self._columns, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
+        )
+        return out
+
+    def adjoints(self, G: Vector) -> Vector:
+        return self._sums(_column_adjoint, G, G.shape[0])
+
+    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+        first, second = self._sums(_column_moments, g[None, :], 2)
+        return first, second
+
+    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+        return _summed_over_chunks(
+            lambda a, b, out: kernel(self._columns, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self.n_rows * self.n_columns
+        )
+
+    def rows(self, index: Rows) -> Design:
+        # Single rows of a Fortran array are scattered over memory: a small copy in C order is read many times after.
+        return DenseDesign(np.ascontiguousarray(self._columns[:, index].T))
+
+    def toarray(self) -> NDArray[np.float64]:
+        return np.asarray(self._columns.T, dtype=float)
+
+
+@njit(cache=True, nogil=True)
+def _csr_scores(data, indices, indptr, index, w, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        r = index[i] if index.size else i
+        total = 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            total += data[k] * w[indices[k]]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        row = index[i] if index.size else i
+        for r in range(G.shape[0]):
+            v = G[r, i]
+            if v != 0.0:
+                for k in range(indptr[row], indptr[row + 1]):
+                    out[r, indices[k]] += v * data[k]
+
+
+@njit(cache=True, nogil=True)
+def _csr_moments(data, indices, indptr, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        row = index[i] if index.size else i
+        for k in range(indptr[row], indptr[row + 1]):
+            vx = G[0, i] * data[k]
+            out[0, indices[k]] += vx
+            out[1, indices[k]] += vx * data[k]
+
+
+class CSRDesign(Design):
+    """Rows of a CSR matrix, all of them or those in `index`."""
+
+    def __init__(
+        self, data: NDArray, indices: NDArray, indptr: NDArray, n_columns: int, index: Rows | None = None
+    ) -> None:
+        # Unsigned indices spare the kernels the test for negative ones.
+        self._csr = data, indices.view(np.dtype(f"u{indices.dtype.itemsize}")), indptr
+        self._index = np.empty(0, dtype=np.intp) if index is None else index
+        self.n_rows = indptr.size - 1 if index is None else index.size
+        self.n_columns = n_columns
+        self._stored = int(data.size * (self.n_rows / max(indptr.size - 1, 1)))
+
+    def scores(self, w: Vector) -> Vector:
+        out = np.empty(self.n_rows)
+        _in_row_chunks(
+            lambda a, b: _csr_scores(*self._csr, self._index, w, a, b, out), self.n_rows, self._stored
+        )
+        return out
+
+    def adjoints(self, G: Vector) -> Vector:
+        return self._sums(_csr_adjoint, G, G.shape[0])
+
+    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+        first, second = self._sums(_csr_moments, g[None, :], 2)
+        return first, second
+
+    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+        return _summed_over_chunks(
+            lambda a, b, out: kernel(*self._csr, self._index, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self._stored
+        )
+
+    def rows(self, index: Rows) -> Design:
+        return CSRDesign(*self._csr, self.n_columns, self._index[index] if self._index.size else index)
+
+    def toarray(self) -> NDArray[np.float64]:
+        data, indices, indptr = self._csr
+        shape = (indptr.size - 1, self.n_columns)
+        matrix = sp.csr_array((data, indices, indptr), shape=shape)
+        return np.asarray((matrix[self._index] if self._index.size else matrix).toarray(), dtype=float)
+
+
+class InterceptDesign(Design):
+    """Another design with a last column of ones."""
+
+    def __init__(self, design: Design) -> None:
+        self._design = design
+        self.n_rows, self.n_columns = design.n_rows, design.n_columns + 1
+
+    def scores(self, w: Vector) -> Vector:
+        out = self._design.scores(w[:-1])
+        out += w[-1]
+        return out
+
+    def adjoints(self, G: Vector) -> Vector:
+        return np.column_stack([self._design.adjoints(G), G.sum(axis=1)])
+
+    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+        first, second = self._design.moments(g)
+        return np.append(first, g.sum()), np.append(second, g.sum())
+
+    def rows(self, index: Rows) -> Design:
+        return InterceptDesign(self._design.rows(index))
+
+    def toarray(self) -> NDArray[np.float64]:
+        return np.column_stack([self._design.toarray(), np.ones(self.n_rows)])

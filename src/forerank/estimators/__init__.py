@@ -1,0 +1,5 @@
+"""Estimators with scikit-learn's interface."""
+
+from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+
+__all__ = ["PairwiseRanker", "PointwiseRanker"]

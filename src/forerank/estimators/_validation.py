@@ -1,0 +1,80 @@
+"""Turning what users pass to fit into what objectives take; every refusal says what came and what to do."""
+
+from collections.abc import Hashable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+__all__ = ["check_choice", "check_groups", "check_number", "check_weights", "encode_classes"]
+
+
+def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
+    """The sorted classes of y, and each row's class number. Two numeric classes take no sort."""
+    if y.dtype.kind in "biuf":
+        low, high = y.min(), y.max()
+        upper = y == high
+        if low < high and np.all(upper | (y == low)):
+            return np.array([low, high]), upper.astype(np.int8)
+    check_classification_targets(y)
+    return np.unique(y, return_inverse=True)
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
+    """Sample weights as doubles; None for "all equal", also where equal weights were spelled out."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got an array of shape {weight.shape}.")
+    if weight.size != n_rows:
+        raise ValueError(f"sample_weight has {weight.size} entries for {n_rows} rows of X; give one weight per row.")
+    lowest = weight.min()
+    if lowest < 0.0:
+        row = int(np.argmin(weight))
+        raise ValueError(
+            f"sample_weight must not be negative; row {row} has {lowest}. Use zero to leave a row out."
+        )
+    if weight.max() == 0.0:
+        raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
+    return None if lowest == weight.max() else weight
+
+
+def check_groups(qid: Any, n_rows: int) -> NDArray[np.integer] | None:
+    """Group numbers for one label per row, any hashable labels in any order."""
+    if qid is None:
+        return None
+    labels = np.asarray(qid)
+    if labels.ndim != 1 or labels.size != n_rows:
+        raise ValueError(
+            f"qid must name the group of each row: expected {n_rows} labels for {n_rows} rows, got an array of shape "
+            f"{labels.shape}. (Group sizes are not accepted; repeat each group's label for its rows.)"
+        )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        row = int(np.flatnonzero(np.isnan(labels))[0])
+        raise ValueError(f"qid is missing (NaN) for row {row}; every row needs a group.")
+    if labels.dtype.kind != "O":
+        return np.unique(labels, return_inverse=True)[1]
+    number: dict[Hashable, int] = {}
+    return np.fromiter((number.setdefault(label, len(number)) for label in labels), dtype=np.int64, count=n_rows)
+
+
+def check_number(name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False) -> None:
+    """Refuse what is not a number above the bound."""
+    kind = Integral if integer else Real
+    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
+    if not fits or value < low or (strict and value == low):
+        raise ValueError(
+            f"{name} must be {'an integer' if integer else 'a number'} {'>' if strict else '>='} {low:g}; got {value!r}."
+        )
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse what is not among the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, sorted(choices)))}; got {value!r}.")

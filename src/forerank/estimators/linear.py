@@ -1,0 +1,484 @@
+"""Linear rankers as scikit-learn classifiers: validate, solve, keep `coef_`."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forerank.design import make_design
+from forerank.estimators._validation import check_choice, check_groups, check_number, check_weights, encode_classes
+from forerank.objectives import AllPairs, Objective, Pointwise, Profiled
+from forerank.pairsums import check_edges
+from forerank.solvers import Progress, SolverResult, bundle, newton
+
+__all__ = ["PairwiseRanker", "PointwiseRanker"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray | sp.csr_matrix | sp.csr_array
+
+_PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
+
+
+class _LinearRanker(ClassifierMixin, BaseEstimator):
+    """What linear rankers share: reading the data, the call to a solver, scoring."""
+
+    loss: str
+    alpha: float
+    tol: float
+    max_iter: int
+    warm_start: bool
+    verbose: bool
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, _PAIR_LOSSES)
+        check_number("alpha", self.alpha, low=0.0, strict=self.loss == "hinge")
+        check_number("tol", self.tol, low=0.0, strict=True)
+        check_number("max_iter", self.max_iter, low=1, integer=True)
+
+    def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
+        """X without a copy, and each row's class number."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True
+        )
+        self.classes_, codes = encode_classes(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y has one class only, {self.classes_[0]!r}; ranking needs rows of at least two classes."
+            )
+        return X, codes
+
+    def _solve(self, objective: Objective, X: Matrix, *, intercept: bool) -> SolverResult:
+        """Run the solver that fits the objective; an interruption leaves the latest weights behind."""
+        design = make_design(X, intercept=intercept)
+        start = self._warm_weights(design.n_columns, intercept)
+        progress = Progress(verbose=bool(self.verbose))
+        try:
+            if objective.smooth:
+                penalty = np.full(design.n_columns, float(self.alpha))
+                if intercept:
+                    penalty[-1] = 0.0
+                result = newton(
+                    objective, design, penalty, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
+                )
+            else:
+                result = bundle(
+                    objective, design, self.alpha, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
+                )
+        except KeyboardInterrupt:
+            if progress.w is not None:
+                self._keep(progress.w, intercept)
+            raise
+        self._keep(result.w, intercept)
+        self.n_iter_ = result.n_iter
+        self.objective_ = result.objective
+        self.optimality_ = result.optimality
+        self.history_ = result.history
+        if not result.converged:
+            self._warn_unconverged(objective.smooth)
+        return result
+
+    def _warn_unconverged(self, smooth: bool) -> None:
+        what = "relative gradient norm" if smooth else "relative duality gap"
+        warnings.warn(
+            f"{type(self).__name__} stopped after {self.n_iter_} steps (max_iter={self.max_iter}) at a {what} of "
+            f"{self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
+            "accept the accuracy by raising tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _keep(self, w: Vector, intercept: bool) -> None:
+        self.coef_ = w[None, :-1].copy() if intercept else w[None, :].copy()
+        self.intercept_ = w[-1:].copy() if intercept else np.zeros(1)
+
+    def _warm_weights(self, n_columns: int, intercept: bool) -> Vector | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        w = np.append(self.coef_[0], self.intercept_) if intercept else self.coef_[0].copy()
+        if w.size != n_columns:
+            raise ValueError(
+                f"warm_start=True continues from {self.coef_.shape[1]} weights, but X has "
+                f"{n_columns - int(intercept)} columns. Fit a new estimator, or set warm_start=False."
+            )
+        return w
+
+    def decision_function(self, X: ArrayLike) -> Vector:
+        """Scores: the higher, the further ahead. Cost: one product with X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = make_design(X).scores(self.coef_[0])
+        scores += self.intercept_[0]
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row: the higher one where the score is positive."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
+
+    def rank(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Row numbers from the first to the last place; rows with equal scores keep their order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[1.0], [3.0], [2.0], [0.0]])
+        >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
+        array([1, 2, 0, 3])
+        """
+        return np.argsort(-self.decision_function(X), kind="stable")
+
+
+class PointwiseRanker(_LinearRanker):
+    """Ranks by a linear score fitted row by row.
+
+    Minimises  sum_i w_i l(y_i (x_i w + b)) / sum_i w_i + alpha/2 ||w||^2  with y_i in {-1, +1}. With the logistic loss
+    this is logistic regression (alpha = 1 / (n C)), with the hinges and class weights the WSVM and cs-SVM of shen2013
+    and li2014, with the exponential loss the univariate ranker of kotlowski2011.
+
+    Parameters
+    ----------
+    loss : {"logistic", "hinge", "squared_hinge", "exponential", "squared"}, default="logistic"
+        The loss on the margin y_i s_i.
+    alpha : float, default=1e-4
+        Strength of the penalty; the intercept is not penalised.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, times the sample weights. "balanced" gives both classes the same total weight.
+    fit_intercept : bool, default=True
+        Whether to add a constant to the scores. It does not change the ranking of a fitted model, but does change
+        what is fitted.
+    tol : float, default=1e-3
+        The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
+        duality gap.
+    max_iter : int, default=200
+        The most steps on all rows.
+    warm_start : bool, default=False
+        Whether a second call of fit begins at the weights of the first.
+    verbose : bool, default=False
+        Whether to print each step.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+    intercept_ : array of shape (1,)
+    classes_ : array of shape (2,)
+        The higher one is ranked ahead.
+    n_iter_ : int
+        Steps taken on all rows.
+    objective_ : float
+        The minimum reached.
+    optimality_ : float
+        The certificate reached; see `tol`.
+    history_ : list of forerank.solvers.Step
+        Objective and certificate before every step.
+    n_features_in_ : int
+    feature_names_in_ : array
+        Only where X has column names.
+
+    Notes
+    -----
+    Cost: a few dozen products with X. Hinge: a bundle method; all others: truncated Newton.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> ranker = make_pipeline(StandardScaler(), PointwiseRanker(class_weight="balanced")).fit(X, y)
+    >>> round(float(ranker.score(X, y)), 2)
+    0.99
+    """
+
+    def __init__(
+        self,
+        loss: str = "logistic",
+        *,
+        alpha: float = 1e-4,
+        class_weight: Mapping | str | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels; the one that sorts last is ranked ahead.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, codes = self._read(X, y)
+        _refuse_more_than_two(self.classes_)
+        weight = check_weights(sample_weight, codes.size)
+        positive = codes == 1
+        _refuse_weightless_class(weight, positive, self.classes_)
+        if self.class_weight is not None:
+            per_class = _class_weights(self.class_weight, self.classes_, codes, weight)
+            weight = per_class[codes] if weight is None else weight * per_class[codes]
+        objective = Pointwise(positive, self.loss, weight=weight)
+        if self.fit_intercept and not objective.smooth:
+            # The bundle method's dual bound needs every weight penalised: the intercept is minimised out instead.
+            profiled = Profiled(objective)
+            self._solve(profiled, X, intercept=False)
+            self.intercept_ = np.array([profiled.best_shift(make_design(X).scores(self.coef_[0]))])
+        else:
+            self._solve(objective, X, intercept=bool(self.fit_intercept))
+        return self
+
+
+class PairwiseRanker(_LinearRanker):
+    """Ranks by a linear score fitted on all pairs, at the cost of fitting single rows.
+
+    Minimises  sum_{(i, j)} w_i w_j l(x_i w - x_j w) / sum_{(i, j)} w_i w_j + alpha/2 ||w||^2  over every pair in which
+    row i should stand ahead of row j. With the hinge this is RankSVM, with the logistic loss the objective of RankNCG
+    (raykar2007), with graded labels support vector ordinal regression over pairs; no pair is left out or sampled.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "logistic", "hinge", "exponential", "squared"}, default="squared_hinge"
+        The loss on the score difference s_i - s_j.
+    alpha : float, default=1e-4
+        Strength of the penalty.
+    graph : None, "order" or iterable of (preferred, other) labels, default=None
+        Which classes are ranked ahead of which. None: two classes, the one that sorts last ahead. "order": any number
+        of grades, higher ahead of lower. Edges over the class labels: exactly those preferences; cycles are refused.
+    tol : float, default=1e-3
+        The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
+        duality gap.
+    max_iter : int, default=200
+        The most steps on all rows.
+    warm_start : bool, default=False
+        Whether a second call of fit begins at the weights of the first.
+    verbose : bool, default=False
+        Whether to print each step.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+    intercept_ : array of shape (1,)
+        Pairs do not see a constant. It is set so that, in the training rows, as much weight is scored above zero as
+        the higher class has; with more than two grades it is zero.
+    classes_ : array
+    thresholds_ : array of shape (n_classes - 1,)
+        Scores that cut the training rows into grades of their true sizes; `predict` uses them.
+    n_iter_ : int
+        Steps taken on all rows.
+    objective_ : float
+        The minimum reached.
+    optimality_ : float
+        The certificate reached; see `tol`.
+    history_ : list of forerank.solvers.Step
+        Objective and certificate before every step.
+    n_features_in_ : int
+    feature_names_in_ : array
+        Only where X has column names.
+
+    Notes
+    -----
+    Cost: a few dozen products with X; between them N log N for the hinges, N for the other losses, times log K for K
+    grades. Hinge: a bundle method; all others: truncated Newton.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> ranker = make_pipeline(StandardScaler(), PairwiseRanker()).fit(X, y)
+    >>> round(float(roc_auc_score(y, ranker.decision_function(X))), 3)
+    0.998
+    """
+
+    def __init__(
+        self,
+        loss: str = "squared_hinge",
+        *,
+        alpha: float = 1e-4,
+        graph: str | Iterable[tuple] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.graph = graph
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.graph is not None
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked ahead.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows; a pair weighs the product of its two.
+        qid : array-like of shape (n_samples,), optional
+            The group of each row, any labels in any order. Pairs are formed inside a group only.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, codes = self._read(X, y)
+        weight = check_weights(sample_weight, codes.size)
+        group = check_groups(qid, codes.size)
+        objective = AllPairs(codes, self.loss, weight=weight, group=group, edges=self._edges())
+        self._check_pairs(objective, codes, weight, group)
+        self._solve(objective, X, intercept=False)
+        scores = make_design(X).scores(self.coef_[0])
+        self.thresholds_ = _prevalence_thresholds(scores, codes, weight, self.classes_.size)
+        if self.classes_.size == 2:
+            self.intercept_ = -self.thresholds_
+            self.thresholds_ = np.zeros(1)
+        return self
+
+    def _edges(self) -> list[tuple[int, int]] | None:
+        if self.graph is None:
+            _refuse_more_than_two(
+                self.classes_, 'For graded labels, higher ahead of lower, set graph="order"; or give edges.'
+            )
+            return None
+        if isinstance(self.graph, str):
+            check_choice("graph", self.graph, ("order",))
+            return None
+        return check_edges(self.graph, self.classes_)
+
+    def _check_pairs(
+        self,
+        objective: AllPairs,
+        codes: NDArray[np.integer],
+        weight: Vector | None,
+        group: NDArray[np.integer] | None,
+    ) -> None:
+        """No pairs is an error; rows of groups without pairs are left out with a warning."""
+        if objective.blocks.n_blocks == 0:
+            _refuse_weightless_class(weight, codes == codes.max(), self.classes_)
+            raise ValueError(
+                "There is no pair to learn from: no group of qid has rows of two classes that should be ordered. "
+                "Check qid, or leave it out to compare all rows."
+            )
+        if group is not None:
+            paired = np.zeros(int(group.max()) + 1, dtype=bool)
+            paired[group[objective.blocks.rows]] = True
+            left_out = ~paired[group]
+            if left_out.any():
+                warnings.warn(
+                    f"{np.count_nonzero(~paired)} of {paired.size} qid groups have no pair of different classes; "
+                    f"their {np.count_nonzero(left_out)} rows are left out of the fit.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row, from the thresholds at which the training rows have their true class sizes."""
+        check_is_fitted(self)
+        # side="left": a score on a threshold falls to the lower class, as decision_function > 0 has it.
+        return self.classes_[np.searchsorted(self.thresholds_, self.decision_function(X), side="left")]
+
+
+def _refuse_more_than_two(classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant.") -> None:
+    if classes.size > 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is multiclass: y has {classes.size} "
+            f"classes ({shown}{', ...' if classes.size > 5 else ''}). {remedy}"
+        )
+
+
+def _refuse_weightless_class(weight: Vector | None, positive: NDArray[np.bool_], classes: NDArray) -> None:
+    if weight is None:
+        return
+    for side, label in ((positive, classes[-1]), (~positive, classes[0])):
+        if not weight[side].any():
+            raise ValueError(
+                f"All rows of class {label!r} have sample_weight zero, which leaves one class only; ranking needs rows "
+                "of at least two classes."
+            )
+
+
+def _class_weights(
+    class_weight: Mapping | str, classes: NDArray, codes: NDArray[np.integer], weight: Vector | None
+) -> Vector:
+    """The weight of each class; "balanced" counts the sample weights."""
+    if class_weight == "balanced":
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        return totals.sum() / (classes.size * totals)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f'class_weight must be a dict, "balanced" or None; got {class_weight!r}.')
+    return compute_class_weight(dict(class_weight), classes=classes, y=classes)
+
+
+def _prevalence_thresholds(
+    scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int
+) -> Vector:
+    """Midway between the neighbouring scores that leave each class as much weight as it has in y."""
+    if weight is not None:
+        present = weight > 0.0
+        scores, codes, weight = scores[present], codes[present], weight[present]
+    order = np.argsort(scores)
+    ranked = scores[order]
+    below = np.cumsum(np.ones(order.size) if weight is None else weight[order])
+    goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
+    # The last row that belongs below each threshold: the one at which the running weight comes nearest to the goal.
+    tolerance = 1e-9 * below[-1]
+    last = np.clip(np.searchsorted(below, goals + tolerance, side="right") - 1, 0, order.size - 2)
+    # Rows with equal scores cannot be told apart: the next different score is the upper neighbour.
+    upper = np.minimum(np.searchsorted(ranked, ranked[last], side="right"), order.size - 1)
+    return 0.5 * (ranked[last] + ranked[upper])

@@ -1,0 +1,213 @@
+"""Scalar margin losses: value, slope, curvature and conjugate.
+
+A margin loss l(t) is a convex function of a margin t: ``y * s`` for a single row with label y in {-1, +1} and score s,
+``s_i - s_j`` for a pair in which row i should stand ahead of row j. Large margins cost little.
+
+Kinks. The hinge has its kink at t = 1 and the squared hinge a jump of curvature there; both take the derivative from
+the right, so a pair that sits exactly on the margin counts as satisfied: slope 0, curvature 0.
+
+Conjugates are l*(v) = sup_t (v t - l(t)), infinite outside the stated domain.
+
+==================  ==========================  ===========================  =====================  ====================
+name                l(t)                        l'(t)                        l''(t)                 l*(v), with b = -v
+==================  ==========================  ===========================  =====================  ====================
+``hinge``           max(0, 1 - t)               -[t < 1]                     0                      v on [-1, 0]
+``squared_hinge``   max(0, 1 - t)^2             -2 max(0, 1 - t)             2 [t < 1]              v + v^2/4 on v <= 0
+``logistic``        log(1 + exp(-t))            -1 / (1 + exp(t))            p (1 - p), p = -l'(t)  b log b + (1 - b)
+                                                                                                    log(1 - b) on [0, 1]
+``exponential``     exp(-t)                     -exp(-t)                     exp(-t)                b log b - b, b >= 0
+``squared``         (1 - t)^2                   -2 (1 - t)                   2                      v + v^2/4
+==================  ==========================  ===========================  =====================  ====================
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, xlogy
+
+__all__ = ["Exponential", "Hinge", "Logistic", "Loss", "SmoothedHinge", "Squared", "SquaredHinge", "get_loss"]
+
+Vector = NDArray[np.float64]
+
+
+class Loss(ABC):
+    """A convex function of a margin; see the table at the top of this module."""
+
+    name: ClassVar[str]
+    #: Whether the slope is continuous, which Newton's method needs.
+    smooth: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(self, t: ArrayLike) -> Vector:
+        """l(t)."""
+
+    @abstractmethod
+    def slope(self, t: ArrayLike) -> Vector:
+        """l'(t), from the right at a kink."""
+
+    @abstractmethod
+    def curvature(self, t: ArrayLike) -> Vector:
+        """l''(t), from the right at a kink."""
+
+    @abstractmethod
+    def conjugate(self, v: ArrayLike) -> Vector:
+        """l*(v) = sup_t (v t - l(t)); infinite outside its domain."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Hinge(Loss):
+    """max(0, 1 - t)."""
+
+    name = "hinge"
+    smooth = False
+
+    def value(self, t: ArrayLike) -> Vector:
+        return np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return np.where(np.asarray(t, dtype=float) < 1.0, -1.0, 0.0)
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        return np.zeros_like(np.asarray(t, dtype=float))
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        v = np.asarray(v, dtype=float)
+        return np.where((v >= -1.0) & (v <= 0.0), v, np.inf)
+
+
+class SmoothedHinge(Loss):
+    """The hinge with its kink rounded off over a stretch of the given width, from below: at most width/2 is lost.
+
+    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 further down. Its conjugate is that
+    of the hinge plus width v^2/2. It leads Newton's method to the solution of the plain hinge.
+    """
+
+    name = "smoothed_hinge"
+
+    def __init__(self, width: float = 1.0) -> None:
+        if not width > 0.0:
+            raise ValueError(f"width must be positive; got {width!r}.")
+        self.width = width
+
+    def value(self, t: ArrayLike) -> Vector:
+        short = np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
+        return np.where(short < self.width, short**2 / (2.0 * self.width), short - 0.5 * self.width)
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -np.clip((1.0 - np.asarray(t, dtype=float)) / self.width, 0.0, 1.0)
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        t = np.asarray(t, dtype=float)
+        return np.where((t < 1.0) & (t >= 1.0 - self.width), 1.0 / self.width, 0.0)
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        v = np.asarray(v, dtype=float)
+        return np.where((v >= -1.0) & (v <= 0.0), v + 0.5 * self.width * v**2, np.inf)
+
+    def __repr__(self) -> str:
+        return f"SmoothedHinge(width={self.width!r})"
+
+
+class SquaredHinge(Loss):
+    """max(0, 1 - t)^2."""
+
+    name = "squared_hinge"
+
+    def value(self, t: ArrayLike) -> Vector:
+        return np.maximum(0.0, 1.0 - np.asarray(t, dtype=float)) ** 2
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -2.0 * np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        return np.where(np.asarray(t, dtype=float) < 1.0, 2.0, 0.0)
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        v = np.asarray(v, dtype=float)
+        return np.where(v <= 0.0, v + v * v / 4.0, np.inf)
+
+
+class Logistic(Loss):
+    """log(1 + exp(-t))."""
+
+    name = "logistic"
+
+    def value(self, t: ArrayLike) -> Vector:
+        return np.logaddexp(0.0, -np.asarray(t, dtype=float))
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -expit(-np.asarray(t, dtype=float))
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        t = np.asarray(t, dtype=float)
+        return expit(t) * expit(-t)
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        b = -np.asarray(v, dtype=float)
+        inside = (b >= 0.0) & (b <= 1.0)
+        b = np.where(inside, b, 0.5)
+        return np.where(inside, xlogy(b, b) + xlogy(1.0 - b, 1.0 - b), np.inf)
+
+
+class Exponential(Loss):
+    """exp(-t)."""
+
+    name = "exponential"
+
+    def value(self, t: ArrayLike) -> Vector:
+        # Overflow to infinity is the right answer far from the data; a line search steps back from it.
+        with np.errstate(over="ignore"):
+            return np.exp(-np.asarray(t, dtype=float))
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -self.value(t)
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        return self.value(t)
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        b = -np.asarray(v, dtype=float)
+        inside = b >= 0.0
+        b = np.where(inside, b, 1.0)
+        return np.where(inside, xlogy(b, b) - b, np.inf)
+
+
+class Squared(Loss):
+    """(1 - t)^2."""
+
+    name = "squared"
+
+    def value(self, t: ArrayLike) -> Vector:
+        return (1.0 - np.asarray(t, dtype=float)) ** 2
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -2.0 * (1.0 - np.asarray(t, dtype=float))
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        return np.full_like(np.asarray(t, dtype=float), 2.0)
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        v = np.asarray(v, dtype=float)
+        return v + v * v / 4.0
+
+
+_LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Hinge(), SmoothedHinge(), SquaredHinge(), Logistic(), Exponential(), Squared())}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """The loss of that name; a `Loss` passes through.
+
+    Examples
+    --------
+    >>> get_loss("squared_hinge").slope([0.0, 1.0, 2.0])
+    array([-2., -0., -0.])
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in _LOSSES:
+        raise ValueError(f"loss={loss!r} is not known; choose one of {', '.join(map(repr, sorted(_LOSSES)))}.")
+    return _LOSSES[loss]

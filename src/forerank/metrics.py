@@ -1,0 +1,953 @@
+"""Ranking metrics: one sort of the scores, then counts.
+
+Conventions on ties
+-------------------
+Rows with equal scores have no order among themselves, and no metric depends on the order in which they came:
+
+- `roc_auc`, `rank_loss`, `wmw`, `partial_auc`, `auc_interval`: a tied pair counts one half (`wmw` lets you choose);
+- `pos_at_top`: a positive tied with the best negative is not above it, so a tie is never a success;
+- `average_precision`, `tpr_at_fpr`: a threshold takes a whole block of tied rows or none of it;
+- `precision_at_k`, `recall_at_k`, `ndcg`: the expected value over a random order of the tied rows.
+
+Rows, weights, queries
+----------------------
+The larger of two labels in sorted order is the positive one, unless `pos_label` says otherwise. Scores may be infinite
+(they still order the rows) but not NaN. A pair weighs w_i * w_j, and a row of weight zero is as good as absent.
+With `qid`, rows are compared within their query only and the metric is the plain mean over queries. Queries on which
+it is undefined (for most metrics: those without both classes) are left out, and one `UserWarning` gives their number.
+
+Rows are sorted once, best score first within each query; after that a query is a contiguous run of rows, and a tied
+block a contiguous run within a query. Every cost below is for n rows and adds one sort at most: O(n log n).
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, ndtri
+from sklearn.metrics import make_scorer
+from sklearn.utils import check_random_state
+
+from forerank.pairsums.blocks import check_edges
+from forerank.pairsums.sorting import argsort
+
+__all__ = [
+    "SCORERS",
+    "AucInterval",
+    "auc_interval",
+    "average_precision",
+    "get_scorer",
+    "ndcg",
+    "partial_auc",
+    "pos_at_top",
+    "precision_at_k",
+    "rank_loss",
+    "recall_at_k",
+    "roc_auc",
+    "tpr_at_fpr",
+    "wmw",
+]
+
+Edges = Iterable[tuple[Hashable, Hashable]]
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Queries = ArrayLike | Sequence[Hashable] | None
+Weights = ArrayLike | None
+
+
+# --- Pairs ---
+
+
+def roc_auc(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, qid: Queries = None, pos_label: Any = None
+) -> float:
+    """Area under the ROC curve: the share of (positive, negative) pairs in the right order, ties counting one half.
+
+    ``sum_ij w_i w_j (1[s_i > s_j] + 1[s_i = s_j] / 2) / sum_ij w_i w_j`` over positives i and negatives j.
+    Cost: O(n log n), nearly all of it the sort. Equal to ``sklearn.metrics.roc_auc_score`` for two classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels with two distinct values.
+    y_score : array-like of shape (n_samples,)
+        Scores; higher means more relevant. Sorted in their own dtype, so float32 and int64 keep their order.
+    sample_weight : array-like of shape (n_samples,), optional
+        Nonnegative and finite; a whole number w stands for the row given w times.
+    qid : sequence of hashable, of length n_samples, optional
+        The query of each row, in any order; the result is then the mean over queries.
+    pos_label : label, optional
+        The positive label; by default the larger one.
+
+    Returns
+    -------
+    float
+        1 for a perfect ranking, 0.5 for constant scores.
+
+    Examples
+    --------
+    >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    >>> roc_auc([0, 1, 1, 0, 1], [3, 2, 1, 0, 0], qid=["a", "a", "b", "b", "b"])
+    0.375
+    """
+    ranking, positive = _rank_binary(y_true, y_score, sample_weight, qid, pos_label)
+    return _auc(ranking, positive)
+
+
+def rank_loss(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, qid: Queries = None, pos_label: Any = None
+) -> float:
+    """The share of (positive, negative) pairs in the wrong order, ties counting one half: ``1 - roc_auc``.
+
+    The empirical rank loss of kotlowski2011. Parameters as in `roc_auc`. Cost: O(n log n).
+
+    Examples
+    --------
+    >>> rank_loss([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.25
+    """
+    ranking, positive = _rank_binary(y_true, y_score, sample_weight, qid, pos_label)
+    return 1.0 - _auc(ranking, positive)
+
+
+def wmw(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    graph: Literal["order"] | Edges = "order",
+    ties: float = 0.5,
+    sample_weight: Weights = None,
+    qid: Queries = None,
+) -> float:
+    """Generalized Wilcoxon-Mann-Whitney statistic: the share of pairs of a preference graph in the right order.
+
+    ``sum w_i w_j (1[s_i > s_j] + ties 1[s_i = s_j]) / sum w_i w_j`` over the pairs of rows (i, j) whose classes are
+    joined by an edge (class of i preferred to class of j): raykar2007, eq. (1). With two classes it is `roc_auc`.
+
+    Cost: O(n log n + n log K) for the order of K grades (see `_count_pairs`); for a graph O(n log n) plus O(n) for each
+    distinct preferred class.
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, qid
+        As in `roc_auc`, with any number of classes.
+    graph : "order" or iterable of (preferred, other) class labels
+        "order" takes all pairs of different grades, the larger label preferred. A graph is taken as given: edges
+        (a, b) and (b, c) do not add (a, c). Classes that `y_true` lacks and cycles are refused.
+    ties : float between 0 and 1
+        What a pair of equal scores counts. 1.0 is the letter of eq. (1), under which constant scores are perfect.
+
+    Examples
+    --------
+    >>> wmw([0, 1, 2, 3], [0.1, 0.4, 0.3, 0.8])  # one of six pairs is wrong
+    0.8333333333333334
+    >>> wmw(["spam", "ham", "star"], [1.0, 1.0, 3.0], graph=[("star", "spam"), ("ham", "spam")])
+    0.75
+    """
+    if not 0.0 <= ties <= 1.0:
+        raise ValueError(f"ties={ties!r}: what a tied pair counts must lie between 0 and 1; 0.5 is the usual choice.")
+    y = _column(y_true, "y_true")
+    classes, grade = _sorted_labels(y)
+    if isinstance(graph, str) and graph != "order":
+        raise ValueError(f"graph={graph!r}: pass 'order' or (preferred, other) pairs of class labels.")
+    lower_of: dict[int, list[int]] = {}
+    for preferred, other in () if isinstance(graph, str) else check_edges(graph, classes):
+        lower_of.setdefault(preferred, []).append(other)
+    ranking = _rank(y.size, y_score, sample_weight, qid)
+    grade = grade[ranking.rows]
+    if isinstance(graph, str):
+        counts = _count_pairs(ranking.starts, ranking.tie, grade, ranking.weight, (classes.size - 1).bit_length())
+    else:
+        counts = sum(_count_edges(ranking, grade, upper, lowers) for upper, lowers in lower_of.items())
+    value = _share(counts, ties)
+    return _mean_over_queries(
+        ranking, value, counts.sum(axis=1) > 0, "two rows with a preference between their classes"
+    )
+
+
+def _auc(ranking: "_Ranking", positive: Mask) -> float:
+    counts = _count_pairs(ranking.starts, ranking.tie, positive.astype(np.int64), ranking.weight, 1)
+    return float(_share(counts, 0.5).mean())
+
+
+# --- Curves: the ROC and precision-recall points at the ends of the tied blocks ---
+
+
+def partial_auc(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    standardize: Literal[False, "mcclish", "range"],
+    fpr_range: tuple[float, float] = (0.0, 0.1),
+    sample_weight: Weights = None,
+    qid: Queries = None,
+    pos_label: Any = None,
+) -> float:
+    """Area under the ROC curve between two false positive rates, the curve interpolated linearly at both.
+
+    ``A = integral of TPR over fpr from low to high``; the straight line across a tied block is what makes a tie count
+    one half. Cost: O(n log n).
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, qid, pos_label
+        As in `roc_auc`.
+    standardize : {False, "mcclish", "range"}
+        No default, since the three scales differ tenfold and more. False gives the area A; "range" gives
+        ``A / (high - low)``, 1 when perfect; "mcclish" gives ``(1 + (A - a) / (high - low - a)) / 2`` with
+        ``a = (high^2 - low^2) / 2``, 0.5 on the diagonal and 1 when perfect, which is
+        ``roc_auc_score(..., max_fpr=high)`` of scikit-learn for low = 0.
+    fpr_range : (low, high)
+        With 0 <= low < high <= 1.
+
+    Examples
+    --------
+    >>> y, s = [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]
+    >>> partial_auc(y, s, fpr_range=(0.0, 0.5), standardize=False)
+    0.25
+    >>> partial_auc(y, s, fpr_range=(0.0, 0.5), standardize="range")
+    0.5
+    """
+    if standardize is not False and standardize not in ("mcclish", "range"):
+        raise ValueError(f"standardize={standardize!r}: choose False (the area), 'mcclish' or 'range'.")
+    low, high = fpr_range
+    if not 0.0 <= low < high <= 1.0:
+        raise ValueError(f"fpr_range={fpr_range!r}: give two rates (low, high) with 0 <= low < high <= 1.")
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    left, right = (curve.fp - curve.negative) / curve.all_negative, curve.fp / curve.all_negative
+    start, stop = np.clip(left, low, high), np.clip(right, low, high)
+    width = stop - start
+    # How far along its block the middle of the clipped piece lies: the height there is the piece's mean height.
+    along = np.divide((start + stop) / 2 - left, right - left, out=np.zeros_like(width), where=width > 0)
+    height = (curve.tp - curve.positive * (1.0 - along)) / curve.all_positive
+    area = float(ranking.per_query(width * height).mean())
+    if standardize == "range":
+        return area / (high - low)
+    if standardize == "mcclish":
+        diagonal = (high**2 - low**2) / 2
+        return 0.5 * (1.0 + (area - diagonal) / (high - low - diagonal))
+    return area
+
+
+def average_precision(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, qid: Queries = None, pos_label: Any = None
+) -> float:
+    """Average precision: ``sum_t (R_t - R_{t-1}) P_t`` over the distinct scores t, without interpolation.
+
+    P_t and R_t are precision and recall of the rows scored t or more, so tied rows enter together. Parameters as in
+    `roc_auc`; equal to ``sklearn.metrics.average_precision_score``. Cost: O(n log n).
+
+    Examples
+    --------
+    >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.8333333333333333
+    """
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    precision = curve.tp / (curve.tp + curve.fp)
+    return float((ranking.per_query(curve.positive * precision) / ranking.per_query(curve.positive)).mean())
+
+
+def pos_at_top(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: Weights = None, qid: Queries = None, pos_label: Any = None
+) -> float:
+    """The share of positives scored strictly above every negative: hits before the first false alarm.
+
+    ``sum_i w_i 1[s_i > max_j s_j] / sum_i w_i`` over positives i and negatives j (Pos@Top of li2014). A positive tied
+    with the best negative does not count. Parameters as in `roc_auc`. Cost: O(n log n).
+
+    Examples
+    --------
+    >>> pos_at_top([0, 1, 1, 1], [0.5, 0.9, 0.5, 0.2])
+    0.3333333333333333
+    """
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    return _caught(ranking, curve, curve.fp == 0)
+
+
+def tpr_at_fpr(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    fpr: float = 0.01,
+    sample_weight: Weights = None,
+    qid: Queries = None,
+    pos_label: Any = None,
+) -> float:
+    """The largest true positive rate of a threshold whose false positive rate is at most `fpr`.
+
+    ``max {TPR(t) : FPR(t) <= fpr}`` over thresholds t, which take tied rows together; nothing is interpolated, so the
+    value can be had from an actual threshold. ``fpr=0`` is `pos_at_top`. Other parameters as in `roc_auc`.
+    Cost: O(n log n).
+
+    Examples
+    --------
+    >>> tpr_at_fpr([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], fpr=0.4)
+    0.5
+    """
+    if not 0.0 <= fpr <= 1.0:
+        raise ValueError(f"fpr={fpr!r}: a false positive rate lies between 0 and 1, such as 0.01 for one percent.")
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    # The allowance covers the rounding of weight sums, so that rescaled weights pick the same threshold.
+    return _caught(ranking, curve, curve.fp / curve.all_negative <= fpr * (1.0 + 1e-12))
+
+
+def _caught(ranking: "_Ranking", curve: "_Curve", accepted: Mask) -> float:
+    """The weight share of positives in the accepted blocks; numerator and denominator are summed in the same order."""
+    caught = ranking.per_query(np.where(accepted, curve.positive, 0.0))
+    return float((caught / ranking.per_query(curve.positive)).mean())
+
+
+# --- The first k rows ---
+
+
+def precision_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int = 10,
+    sample_weight: Weights = None,
+    qid: Queries = None,
+    pos_label: Any = None,
+) -> float:
+    """The share of positives among the k best rows, ``sum_{i in top k} w_i 1[i positive] / sum_{i in top k} w_i``.
+
+    k counts rows, whatever they weigh. Of the rows tied at the boundary each is equally likely to be in; both sums are
+    replaced by their expected values, which without weights is the expected precision. A query with fewer than k rows
+    is judged on the rows it has. Other parameters as in `roc_auc`. Cost: O(n log n).
+
+    Examples
+    --------
+    >>> precision_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=2)
+    0.5
+    """
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    share = _share_in_top(ranking, k)
+    taken = ranking.per_query(share * (curve.positive + curve.negative))
+    return float((ranking.per_query(share * curve.positive) / taken).mean())
+
+
+def recall_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int = 10,
+    sample_weight: Weights = None,
+    qid: Queries = None,
+    pos_label: Any = None,
+) -> float:
+    """The share of all positives found among the k best rows, ``sum_{i in top k} w_i 1[i positive] / sum_{i pos} w_i``.
+
+    k counts rows, whatever they weigh; rows tied at the boundary enter with their probability of being in, which gives
+    the expected recall. Other parameters as in `roc_auc`. Cost: O(n log n).
+
+    Examples
+    --------
+    >>> recall_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=3)
+    1.0
+    """
+    ranking, curve = _curve(y_true, y_score, sample_weight, qid, pos_label)
+    found = ranking.per_query(_share_in_top(ranking, k) * curve.positive)
+    return float((found / ranking.per_query(curve.positive)).mean())
+
+
+def ndcg(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int | None = None,
+    gain: Literal["linear", "exponential"] = "linear",
+    sample_weight: Weights = None,
+    qid: Queries = None,
+) -> float:
+    """Normalized discounted cumulative gain, ``DCG / (DCG of the best order)``.
+
+    ``DCG = sum_r w_r gain(y_r) / log2(r + 1)`` over the ranks r = 1 .. k; tied rows share the mean gain of their block.
+    Equal to ``sklearn.metrics.ndcg_score`` on each query for linear gain. Queries without a positive gain are left out.
+    Cost: O(n log n), here two sorts: one by score, one by gain for the best order.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Relevance grades, nonnegative and finite.
+    y_score, qid
+        As in `roc_auc`.
+    k : int, optional
+        Ranks beyond k count nothing; by default all count.
+    gain : {"linear", "exponential"}
+        The grade y itself, or 2^y - 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Multiplies the gain of the row; a row takes one rank whatever it weighs.
+
+    Examples
+    --------
+    >>> round(ndcg([3, 2, 0, 1], [0.9, 0.8, 0.7, 0.1]), 6)
+    0.985442
+    """
+    if gain not in ("linear", "exponential"):
+        raise ValueError(f"gain={gain!r}: choose 'linear' or 'exponential'.")
+    gains = _gains(_column(y_true, "y_true"), gain)
+    ranking = _rank(gains.size, y_score, sample_weight, qid)
+    worth = gains[ranking.rows] * ranking.weight
+    sizes = np.diff(ranking.starts)
+    rank = np.arange(worth.size) - np.repeat(ranking.starts[:-1], sizes)
+    discount = np.where(rank < _check_k(k, worth.size), 1.0 / np.log2(rank + 2.0), 0.0)
+    block_worth, block_discount = (np.add.reduceat(v, ranking.blocks) for v in (worth, discount))
+    dcg = ranking.per_query(block_worth * block_discount / ranking.block_sizes)
+    best_first, _ = _best_first(worth, np.repeat(np.arange(sizes.size), sizes) if ranking.grouped else None)
+    best = np.add.reduceat(worth[best_first] * discount, ranking.starts[:-1])
+    value = np.divide(dcg, best, out=np.full_like(dcg, np.nan), where=best > 0).clip(max=1.0)
+    return _mean_over_queries(ranking, value, best > 0, "a row of positive gain")
+
+
+def _share_in_top(ranking: "_Ranking", k: int) -> Floats:
+    """For each tied block, the probability that one of its rows is among the k best of its query."""
+    first_rank = ranking.blocks - np.repeat(ranking.starts[:-1], np.diff(ranking.first))
+    return np.clip(_check_k(k, ranking.rows.size) - first_rank, 0, ranking.block_sizes) / ranking.block_sizes
+
+
+def _check_k(k: int | None, n: int) -> int:
+    if k is None:
+        return n
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"k={k!r}: k counts rows from the top and must be a whole number of at least 1.")
+    return int(k)
+
+
+def _gains(y: NDArray, gain: str) -> Floats:
+    try:
+        grades = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y_true has dtype {y.dtype}; ndcg needs numeric grades such as 0, 1, 2.") from None
+    with np.errstate(over="ignore"):
+        gains = grades if gain == "linear" else np.exp2(grades) - 1.0
+    bad = ~(grades >= 0) | ~np.isfinite(gains)
+    if bad.any():
+        raise ValueError(
+            f"y_true holds {grades[bad][0]} in row {np.flatnonzero(bad)[0]}; ndcg needs grades of 0 or more whose "
+            f"{gain} gain is finite. Shift or rescale the grades."
+        )
+    return gains
+
+
+# --- An interval for the AUC ---
+
+
+@dataclass(frozen=True)
+class AucInterval:
+    """An AUC with its confidence interval ``[low, high]``."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+
+def auc_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    method: Literal["delong", "bootstrap"] = "delong",
+    n_resamples: int = 2000,
+    sample_weight: Weights = None,
+    pos_label: Any = None,
+    random_state: Any = None,
+) -> AucInterval:
+    """Confidence interval for `roc_auc`.
+
+    "delong": with V_i the share of negatives that positive i beats and V_j the share of positives that beat negative j
+    (ties one half), the variance of the AUC is estimated by ``var(V_i) / n_pos + var(V_j) / n_neg`` (DeLong, DeLong and
+    Clarke-Pearson, 1988). The interval is symmetric for logit(AUC), ``logit(A) +- z se / (A (1 - A))``, so it stays
+    within (0, 1). Cost: O(n log n).
+
+    "bootstrap": percentiles of the AUC over resamples of each class with replacement. The rows are sorted once and a
+    resample is a vector of counts. Cost: O(n log n + n_resamples n).
+
+    Both see no variation in a perfect (or perfectly wrong) ranking: the interval is then one point, with a warning.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label
+        As in `roc_auc`.
+    confidence : float
+        Strictly between 0 and 1.
+    method : {"delong", "bootstrap"}
+        See above.
+    n_resamples : int
+        For the bootstrap alone.
+    sample_weight : array-like of shape (n_samples,), optional
+        For the bootstrap alone, which draws rows with equal probability and lets each bring its weight. DeLong's
+        variance depends on whether a weight is a count or an importance, so weights are refused there.
+    random_state : int, RandomState, Generator or None
+        For the bootstrap alone; the same seed gives the same interval.
+
+    Examples
+    --------
+    >>> interval = auc_interval([0, 0, 0, 1, 1, 1], [1, 2, 4, 3, 5, 6])
+    >>> print(f"{interval.estimate:.3f} in [{interval.low:.3f}, {interval.high:.3f}]")
+    0.889 in [0.261, 0.995]
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence={confidence!r}: give a probability strictly between 0 and 1, such as 0.95.")
+    if method not in ("delong", "bootstrap"):
+        raise ValueError(f"method={method!r}: choose 'delong' or 'bootstrap'.")
+    if method == "delong" and sample_weight is not None:
+        raise ValueError("method='delong' takes no sample_weight; use method='bootstrap' for weighted rows.")
+    ranking, positive = _rank_binary(y_true, y_score, sample_weight, None, pos_label)
+    n_pos, n_neg = int(positive.sum()), int((~positive).sum())
+    if min(n_pos, n_neg) < 2:
+        raise ValueError(
+            f"y_true has {n_pos} positive and {n_neg} negative rows; an interval needs at least two of each, "
+            "since one row shows no variation."
+        )
+    estimate = _auc(ranking, positive)
+    if estimate in (0.0, 1.0):
+        warnings.warn(
+            f"The AUC is {estimate:.0f}: no pair disagrees, so the interval is a single point and says nothing about "
+            "the uncertainty. More rows would be needed.",
+            UserWarning,
+            stacklevel=2,
+        )
+        low = high = estimate
+    elif method == "delong":
+        half_width = ndtri(0.5 + confidence / 2) * _delong_se(ranking, positive) / (estimate * (1.0 - estimate))
+        low, high = expit(logit(estimate) + half_width * np.array([-1.0, 1.0]))
+    else:
+        if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
+            raise ValueError(f"n_resamples={n_resamples!r}: give a whole number of at least 1; 2000 is usual.")
+        aucs = _bootstrap_aucs(ranking, positive, int(n_resamples), random_state)
+        low, high = np.quantile(aucs, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    return AucInterval(estimate, float(low), float(high), float(confidence), method)
+
+
+def _delong_se(ranking: "_Ranking", positive: Mask) -> float:
+    """Rows of one tied block and class share their component, so the variances are sums over blocks."""
+    curve = _curve_of(ranking, positive)
+    n_pos, n_neg = curve.all_positive[0], curve.all_negative[0]
+    beaten = (n_neg - curve.fp + curve.negative / 2) / n_neg
+    beaten_by = (curve.tp - curve.positive / 2) / n_pos
+    auc = curve.positive @ beaten / n_pos
+    var_pos = curve.positive @ (beaten - auc) ** 2 / (n_pos - 1)
+    var_neg = curve.negative @ (beaten_by - auc) ** 2 / (n_neg - 1)
+    return float(np.sqrt(var_pos / n_pos + var_neg / n_neg))
+
+
+def _bootstrap_aucs(ranking: "_Ranking", positive: Mask, n_resamples: int, random_state: Any) -> Floats:
+    if not isinstance(random_state, np.random.Generator):
+        random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    rng = np.random.default_rng(random_state)
+    w_pos, w_neg = ranking.weight[positive], ranking.weight[~positive]
+    # Negatives ahead of each positive, without and with those tied to it: the same for every resample.
+    tie_pos, tie_neg = ranking.tie[positive], ranking.tie[~positive]
+    ahead, ahead_or_tied = (np.searchsorted(tie_neg, tie_pos, side) for side in ("left", "right"))
+    aucs = np.empty(n_resamples)
+    for r in range(n_resamples):
+        draw_pos, draw_neg = (
+            w * np.bincount(rng.integers(0, w.size, w.size), minlength=w.size) for w in (w_pos, w_neg)
+        )
+        passed = np.concatenate([[0.0], np.cumsum(draw_neg)])
+        lost = draw_pos @ (passed[ahead] + passed[ahead_or_tied]) / 2
+        aucs[r] = 1.0 - lost / (draw_pos.sum() * passed[-1])
+    return aucs
+
+
+# --- Scorers ---
+
+
+_BY_SCORE = ("decision_function", "predict_proba")
+
+# The metric of each scorer and what `make_scorer` needs to know beyond the metric's defaults.
+_RECIPES: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
+    "ndcg": (ndcg, {"response_method": (*_BY_SCORE, "predict")}),
+    "partial_auc": (partial_auc, {"standardize": "mcclish"}),
+    "pos_at_top": (pos_at_top, {}),
+    "precision_at_k": (precision_at_k, {}),
+    "rank_loss": (rank_loss, {"greater_is_better": False}),
+    "recall_at_k": (recall_at_k, {}),
+    "tpr_at_fpr": (tpr_at_fpr, {}),
+    "wmw": (wmw, {"response_method": (*_BY_SCORE, "predict")}),
+}
+
+
+def get_scorer(name: str, **params: Any) -> Any:
+    """A new scikit-learn scorer for the metric `name`, one of `SCORERS`, with the metric's own parameters.
+
+    It ranks by ``decision_function``, else ``predict_proba``; the graded metrics (ndcg, wmw) also accept a regressor's
+    ``predict``. `rank_loss` is negated, as scikit-learn does for losses. For weights or queries enable metadata routing
+    and say what to route: ``get_scorer("wmw").set_score_request(qid=True, sample_weight=True)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, y = make_classification(random_state=0)
+    >>> cross_val_score(LogisticRegression(), X, y, cv=2, scoring=get_scorer("recall_at_k", k=25)).round(2)
+    array([0.84, 0.84])
+    """
+    if name not in _RECIPES:
+        raise ValueError(f"No scorer is called {name!r}; choose one of {', '.join(sorted(_RECIPES))}.")
+    metric, settings = _RECIPES[name]
+    known = set(inspect.signature(metric).parameters) - {"y_true", "y_score", "sample_weight", "qid"}
+    if unknown := sorted(set(params) - known):
+        raise ValueError(
+            f"The scorer {name!r} does not take {', '.join(unknown)}; it takes {', '.join(sorted(known))}."
+        )
+    return make_scorer(metric, **{"response_method": _BY_SCORE, **settings, **params})
+
+
+SCORERS: dict[str, Any] = {name: get_scorer(name) for name in _RECIPES}
+"""Scorers with default parameters; `get_scorer` makes new ones, to set parameters or metadata requests."""
+
+
+# --- The one sort ---
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """The rows of positive weight, query by query, best score first."""
+
+    rows: Index  # where they stand in the input
+    weight: Floats
+    opens: Mask  # does the row open a block of tied scores?
+    starts: Index  # query q owns the places starts[q]:starts[q + 1], never none
+    grouped: bool
+
+    @cached_property
+    def tie(self) -> Index:
+        """Number of the row's tied block; grows down the ranking."""
+        return np.cumsum(self.opens)
+
+    @cached_property
+    def blocks(self) -> Index:
+        """Where each tied block starts."""
+        return np.flatnonzero(self.opens)
+
+    @cached_property
+    def block_sizes(self) -> Index:
+        return np.diff(self.blocks, append=self.rows.size)
+
+    @cached_property
+    def first(self) -> Index:
+        """Query q owns the blocks first[q]:first[q + 1]."""
+        return np.searchsorted(self.blocks, self.starts)
+
+    def per_query(self, block_values: Floats) -> Floats:
+        return np.add.reduceat(block_values, self.first[:-1])
+
+    def only(self, kept: Mask) -> "_Ranking":
+        """The ranking of the kept queries."""
+        sizes = np.diff(self.starts)
+        row_kept = np.repeat(kept, sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes[kept])])
+        return _Ranking(self.rows[row_kept], self.weight[row_kept], self.opens[row_kept], starts, self.grouped)
+
+
+def _rank(n: int, y_score: ArrayLike, sample_weight: Weights, qid: Queries) -> _Ranking:
+    """Validate scores, weights and queries against n labels, and sort."""
+    s, w = _numbers(y_score, "y_score", n), _weights(sample_weight, n)
+    query = None if qid is None else _query_numbers(qid, n)
+    kept = np.flatnonzero(w)
+    if kept.size < n:
+        s, w = s[kept], w[kept]
+        query = None if query is None else query[kept]
+    order, starts = _best_first(s, query)
+    s = s[order]
+    opens = np.ones(s.size, dtype=bool)
+    opens[1:] = s[1:] != s[:-1]
+    opens[starts[:-1]] = True
+    if sample_weight is not None:
+        # Dividing a query's weights by a power of two is exact and keeps their products clear of over- and underflow.
+        w = w[order]
+        exponent = np.frexp(np.maximum.reduceat(w, starts[:-1]))[1]
+        w = np.ldexp(w, -np.repeat(exponent, np.diff(starts)))
+    rows = order if kept.size == n else kept[order]
+    return _Ranking(rows, w, opens, starts, query is not None)
+
+
+def _best_first(values: NDArray, query: Index | None) -> tuple[Index, Index]:
+    """Row numbers by query and falling value, and the bounds of the queries that have rows."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the sort measures the span of the scores, perhaps infinite
+        ascending = argsort(values) if values.dtype == np.float64 else np.argsort(values)
+    order = np.ascontiguousarray(ascending[::-1])
+    if query is None:
+        return order, np.array([0, values.size])
+    sizes = np.bincount(query)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return _deal_out(order, query, bounds[:-1].copy()), np.append(bounds[:-1][sizes > 0], values.size)
+
+
+@njit(cache=True, nogil=True)
+def _deal_out(order, query, place):  # type: ignore[no-untyped-def]
+    """One counting pass instead of a second sort: each row, in order, to the next free place of its query."""
+    dealt = np.empty_like(order)
+    for row in order:
+        dealt[place[query[row]]] = row
+        place[query[row]] += 1
+    return dealt
+
+
+@njit(cache=True, nogil=True)
+def _running(values, first):  # type: ignore[no-untyped-def]
+    """Cumulative sums that start afresh in each query: a global cumsum would carry its rounding into small queries."""
+    sums = np.empty_like(values)
+    for q in range(first.size - 1):
+        total = 0.0
+        for b in range(first[q], first[q + 1]):
+            total += values[b]
+            sums[b] = total
+    return sums
+
+
+class _Curve(NamedTuple):
+    """Weights of positives and negatives, one entry per tied block."""
+
+    positive: Floats  # in the block
+    negative: Floats
+    tp: Floats  # in the block and ahead of it, within the query
+    fp: Floats
+    all_positive: Floats  # in the whole query
+    all_negative: Floats
+
+
+def _curve(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: Weights, qid: Queries, pos_label: Any
+) -> tuple[_Ranking, _Curve]:
+    ranking, positive = _rank_binary(y_true, y_score, sample_weight, qid, pos_label, stacklevel=4)
+    return ranking, _curve_of(ranking, positive)
+
+
+def _curve_of(ranking: _Ranking, positive: Mask) -> _Curve:
+    positives = np.add.reduceat(np.where(positive, ranking.weight, 0.0), ranking.blocks)
+    negatives = np.add.reduceat(np.where(positive, 0.0, ranking.weight), ranking.blocks)
+    tp, fp = _running(positives, ranking.first), _running(negatives, ranking.first)
+    last, n_blocks = ranking.first[1:] - 1, np.diff(ranking.first)
+    return _Curve(positives, negatives, tp, fp, np.repeat(tp[last], n_blocks), np.repeat(fp[last], n_blocks))
+
+
+def _rank_binary(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    sample_weight: Weights,
+    qid: Queries,
+    pos_label: Any,
+    stacklevel: int = 3,
+) -> tuple[_Ranking, Mask]:
+    """The ranking of the queries with both classes, and which of its rows are positive."""
+    y = _column(y_true, "y_true")
+    is_positive = _positives(y, pos_label)
+    ranking = _rank(y.size, y_score, sample_weight, qid)
+    positive = is_positive[ranking.rows]
+    n_positive = np.add.reduceat(positive, ranking.starts[:-1], dtype=np.intp)
+    both = (n_positive > 0) & (n_positive < np.diff(ranking.starts))
+    if not both.all():
+        _leave_out(ranking, both, "rows of both classes with positive weight", stacklevel)
+        positive = positive[np.repeat(both, np.diff(ranking.starts))]
+        ranking = ranking.only(both)
+    return ranking, positive
+
+
+def _mean_over_queries(ranking: _Ranking, value: Floats, defined: Mask, need: str) -> float:
+    if not defined.all():
+        _leave_out(ranking, defined, need, stacklevel=3)
+    return float(value[defined].mean())
+
+
+def _leave_out(ranking: _Ranking, kept: Mask, need: str, stacklevel: int) -> None:
+    """Raise if nothing is left, otherwise warn; `stacklevel` counts from the caller of this function."""
+    n_left_out = kept.size - np.count_nonzero(kept)
+    if not ranking.grouped:
+        raise ValueError(f"The metric is undefined here: it needs {need}. Check y_true and sample_weight.")
+    if n_left_out == kept.size:
+        raise ValueError(f"None of the {kept.size} queries has {need}; check that qid and y_true belong together.")
+    warnings.warn(
+        f"{n_left_out} of {kept.size} queries left out of the mean: they lack {need}.",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+# --- Counting pairs ---
+
+
+def _share(counts: Floats, ties: float) -> Floats:
+    right, tied, wrong = counts.T
+    total = right + tied + wrong
+    return np.divide(right + ties * tied, total, out=np.full_like(total, np.nan), where=total > 0)
+
+
+def _count_edges(ranking: "_Ranking", grade: NDArray[np.int64], upper: int, lowers: list[int]) -> Floats:
+    """Pairs of one preferred class against all classes it is preferred to, per query."""
+    chosen = np.flatnonzero(np.isin(grade, [upper, *lowers]))
+    side = (grade[chosen] == upper).astype(np.int64)
+    starts = np.searchsorted(chosen, ranking.starts)
+    return _count_pairs(starts, ranking.tie[chosen], side, ranking.weight[chosen], 1)
+
+
+@njit(cache=True, nogil=True)
+def _count_segment(tie, code, weight, bit, lo, hi):  # type: ignore[no-untyped-def]
+    """Weight of right, tied and wrong pairs among the rows lo:hi, best first; `bit` of the code says upper or lower."""
+    right = tied = wrong = 0.0
+    upper_ahead = lower_ahead = 0.0
+    i = lo
+    while i < hi:
+        upper = lower = 0.0
+        block = tie[i]
+        while i < hi and tie[i] == block:
+            if (code[i] >> bit) & 1:
+                upper += weight[i]
+            else:
+                lower += weight[i]
+            i += 1
+        right += upper_ahead * lower
+        tied += upper * lower
+        wrong += lower_ahead * upper
+        upper_ahead += upper
+        lower_ahead += lower
+    return right, tied, wrong
+
+
+@njit(cache=True, nogil=True)
+def _count_pairs(starts, tie, code, weight, n_bits):  # type: ignore[no-untyped-def]
+    """Weight of right, tied and wrong pairs of different code, one line per query.
+
+    Two different codes have exactly one highest differing bit. So for each bit, from the highest down, the rows that
+    agree above it form a segment, the bit itself says upper or lower, and every pair is counted once. Splitting each
+    segment stably by the bit prepares the next one and keeps the order by score: O(n) for each bit.
+    """
+    n_queries = starts.size - 1
+    counts = np.zeros((n_queries, 3))
+    # The two sets of buffers take turns; a single bit needs no split, so nothing of the caller's is overwritten.
+    from_tie, from_code, from_weight = tie, code, weight
+    if n_bits > 1:
+        from_tie, from_code, from_weight = tie.copy(), code.copy(), weight.copy()
+    to_tie, to_code, to_weight = np.empty_like(tie), np.empty_like(code), np.empty_like(weight)
+    for bit in range(n_bits - 1, -1, -1):
+        for q in range(n_queries):
+            lo = starts[q]
+            while lo < starts[q + 1]:
+                hi = lo
+                key = from_code[lo] >> (bit + 1)
+                n_lower = 0
+                while hi < starts[q + 1] and from_code[hi] >> (bit + 1) == key:
+                    n_lower += 1 - ((from_code[hi] >> bit) & 1)
+                    hi += 1
+                right, tied, wrong = _count_segment(from_tie, from_code, from_weight, bit, lo, hi)
+                counts[q, 0] += right
+                counts[q, 1] += tied
+                counts[q, 2] += wrong
+                upper, lower = lo + n_lower, lo
+                for i in range(lo, hi if bit > 0 else lo):
+                    if (from_code[i] >> bit) & 1:
+                        at = upper
+                        upper += 1
+                    else:
+                        at = lower
+                        lower += 1
+                    to_tie[at], to_code[at], to_weight[at] = from_tie[i], from_code[i], from_weight[i]
+                lo = hi
+        from_tie, to_tie = to_tie, from_tie
+        from_code, to_code = to_code, from_code
+        from_weight, to_weight = to_weight, from_weight
+    return counts
+
+
+# --- Validation ---
+
+
+def _column(values: Any, name: str, n: int | None = None) -> NDArray:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        hint = " Pass one column, such as predict_proba(X)[:, 1]." if name == "y_score" and column.ndim == 2 else ""
+        raise ValueError(
+            f"{name} has shape {column.shape}; a one-dimensional array is expected, one value per row.{hint}"
+        )
+    if column.size == 0:
+        raise ValueError(f"{name} is empty; at least one row of each class is needed.")
+    if n is not None and column.size != n:
+        raise ValueError(f"{name} has {column.size} values but y_true has {n}; both need one value per row.")
+    return np.ascontiguousarray(column)
+
+
+def _numbers(values: Any, name: str, n: int) -> NDArray:
+    column = _column(values, name, n)
+    if column.dtype.kind not in "biuf":
+        try:
+            column = column.astype(np.float64) if column.dtype.kind == "O" else column.astype("f8", casting="safe")
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} has dtype {column.dtype}; real numbers are expected.") from None
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise ValueError(
+            f"{name} is NaN in {np.count_nonzero(np.isnan(column))} of {n} rows (first in row "
+            f"{np.flatnonzero(np.isnan(column))[0]}); remove these rows or give them a value."
+        )
+    return column
+
+
+def _weights(sample_weight: Weights, n: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n)
+    w = _numbers(sample_weight, "sample_weight", n).astype(np.float64)
+    low, high = w.min(), w.max()
+    if low < 0 or np.isinf(high):
+        raise ValueError(f"sample_weight ranges from {low} to {high}; weights must be nonnegative and finite.")
+    if high == 0:
+        raise ValueError("sample_weight is zero for all rows; at least one row of each class needs a positive weight.")
+    return w
+
+
+def _query_numbers(qid: Any, n: int) -> Index:
+    """Number the queries 0, 1, ... ; arrays through numpy, anything else (tuples, mixed types) through a dict."""
+    labels = np.asarray(qid) if hasattr(qid, "__array__") else qid
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        labels = _numbers(labels, "qid", n) if labels.dtype.kind == "f" else _column(labels, "qid", n)
+        return np.unique(labels, return_inverse=True)[1]
+    labels = list(labels)
+    if len(labels) != n:
+        raise ValueError(f"qid has {len(labels)} values but y_true has {n}; both need one value per row.")
+    number: dict[Hashable, int] = {}
+    numbers = np.fromiter((number.setdefault(q, len(number)) for q in labels), dtype=np.intp, count=n)
+    if any(q is None or q != q for q in number):
+        raise ValueError("qid has missing values (None or NaN); give every row a query or remove the row.")
+    return numbers
+
+
+def _sorted_labels(y: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
+    """The distinct labels in sorted order and the number of each row's label."""
+    try:
+        labels, number = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            f"y_true mixes labels of types {', '.join(kinds)}, which have no order; use one type."
+        ) from None
+    if y.dtype.kind == "f" and np.isnan(labels[-1]):
+        raise ValueError("y_true holds NaN; give every row a label or remove the row.")
+    return labels, number.astype(np.int64, copy=False)
+
+
+def _positives(y: NDArray, pos_label: Any) -> Mask:
+    """Which rows are positive. Numeric labels are told apart by their extremes, which spares a sort of y."""
+    if y.dtype.kind in "biuf" and not np.isnan(low := y.min()) and np.all((y == low) | (y == y.max())):
+        labels = np.unique([low, y.max()])
+    else:
+        labels, _ = _sorted_labels(y)
+    if labels.size != 2:
+        shown = ", ".join(repr(label) for label in labels[:5].tolist()) + (", ..." if labels.size > 5 else "")
+        what = "holds one class only" if labels.size == 1 else f"holds {labels.size} labels"
+        remedy = "" if labels.size == 1 else "; wmw and ndcg take grades, or make y_true binary (y_true == label)"
+        raise ValueError(f"y_true {what} ({shown}); two are expected, one positive and one negative{remedy}.")
+    if pos_label is None:
+        return y == labels[1]
+    if pos_label not in labels.tolist():
+        raise ValueError(f"pos_label={pos_label!r} is not a label of y_true, which holds {labels.tolist()}.")
+    return y == pos_label

@@ -1,0 +1,55 @@
+"""What a solver may ask of an objective: a function of the scores alone."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+__all__ = ["Curved", "Linearization", "Objective", "Smoothable"]
+
+
+class Linearization(Protocol):
+    """An objective at given scores: its value and its gradient (a subgradient at a kink) with respect to the scores."""
+
+    value: float
+    gradient: Vector
+
+
+@runtime_checkable
+class Curved(Protocol):
+    """A linearization that also knows the curvature F''(s) there."""
+
+    value: float
+    gradient: Vector
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+
+    def curvature_matrix(self, U: Vector) -> Vector:
+        """F''(s) U for the columns of U; meant for few rows."""
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s)."""
+
+
+class Objective(Protocol):
+    """A convex function F of n scores, a mean over rows or pairs."""
+
+    n_rows: int
+    smooth: bool
+
+    def at(self, s: Vector) -> Linearization:
+        """Value, gradient and, for smooth objectives, curvature at the scores s."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Objective] | None":
+        """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
+
+
+@runtime_checkable
+class Smoothable(Objective, Protocol):
+    """An objective with kinks that has smooth lower bounds as close to it as one likes."""
+
+    def smoothed(self, width: float) -> Objective:
+        """A smooth objective that is nowhere above this one, and nowhere more than width/2 below it."""

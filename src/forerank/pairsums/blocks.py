@@ -1,0 +1,248 @@
+"""Which pairs count: every labelling rule reduced to blocks of "all of these ahead of all of those".
+
+A *block* is a set of lower rows and a set of upper rows; each upper row should stand ahead of each lower row of its
+block. Labels, groups and preference graphs all become lists of blocks, so the sums over pairs are written once:
+
+- two classes: one block; with groups (``qid``): one block per group;
+- graded labels, every pair of different grades: number the grades 0 .. K-1 in binary. Two different numbers have
+  exactly one highest differing bit, so for bit l the rows that agree above bit l form a block, and bit l says lower or
+  upper. Each pair occurs once, each row at most log2(K) times: the cost is N log K, not N K;
+- a preference graph over classes: classes with the same set of lower classes share a block.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PairBlocks", "check_edges"]
+
+# With more blocks than this a sample of rows is a sample of whole blocks.
+_MANY_BLOCKS = 256
+
+
+@dataclass(frozen=True)
+class PairBlocks:
+    """Blocks stored one after another, lower rows before upper rows.
+
+    Block b owns the entries ``start[b]:start[b + 1]`` of `rows` and `weight`; those before ``split[b]`` are lower rows,
+    the others upper rows. `total_weight` is the sum of w_i w_j over all pairs. `n_rows` counts all rows given,
+    `n_idle` those that stand in no block, so in no pair. `unweighted` says that every weight is one.
+    """
+
+    rows: NDArray[np.int32] | NDArray[np.int64]
+    weight: NDArray[np.float64]
+    start: NDArray[np.int64]
+    split: NDArray[np.int64]
+    total_weight: float
+    n_rows: int
+    n_idle: int
+    unweighted: bool
+
+    @property
+    def n_blocks(self) -> int:
+        return self.split.size
+
+    def add_to_rows(self, by_entry: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum the entries of each row."""
+        if self.n_blocks == 1:
+            out = np.zeros(self.n_rows)
+            out[self.rows] = by_entry
+            return out
+        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows)
+
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], PairBlocks] | None":
+        """About `size` rows, and the blocks they form, numbered within the sample; None if that would save little.
+
+        A single block gives up to half of `size` from either side: a mean over pairs stays unbiased whatever the sizes
+        of the two sides, so the rarer side may be kept denser. Many blocks (groups) are drawn whole; a few blocks
+        (grades) keep the entries of rows drawn at random.
+        """
+        if size > 0.5 * self.n_rows:
+            return None
+        if self.n_blocks == 1:
+            split, end = int(self.split[0]), int(self.start[1])
+            chosen = np.zeros(end, dtype=bool)
+            chosen[_draw(0, split, max(size // 2, size - (end - split)), rng)] = True
+            chosen[_draw(split, end, max(size // 2, size - split), rng)] = True
+        elif self.n_blocks > _MANY_BLOCKS:
+            sizes = np.diff(self.start)
+            order = rng.permutation(self.n_blocks)
+            drawn = np.zeros(self.n_blocks, dtype=bool)
+            drawn[order[: 1 + int(np.searchsorted(np.cumsum(sizes[order]), size))]] = True
+            chosen = np.repeat(drawn, sizes)
+        else:
+            rows = np.zeros(self.n_rows, dtype=bool)
+            rows[_draw(0, self.n_rows, size, rng)] = True
+            chosen = rows[self.rows]
+        return self._restricted_to(chosen)
+
+    def _restricted_to(self, chosen: NDArray[np.bool_]) -> "tuple[NDArray[np.intp], PairBlocks] | None":
+        """The blocks that the chosen entries form, less those that lose a side."""
+        half_start = np.column_stack([self.start[:-1], self.split]).ravel()
+        sizes = np.add.reduceat(chosen.astype(np.int64), half_start).reshape(-1, 2)
+        alive = (sizes > 0).all(axis=1)
+        if not alive.any():
+            return None
+        entries = np.flatnonzero(chosen & np.repeat(alive, np.diff(self.start)))
+        sizes = sizes[alive]
+        start = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        split = start[:-1] + sizes[:, 0]
+        rows, renumbered = np.unique(self.rows[entries], return_inverse=True)
+        weight = self.weight[entries]
+        return rows.astype(np.intp), PairBlocks(
+            rows=renumbered.astype(self.rows.dtype),
+            weight=weight,
+            start=start,
+            split=split,
+            total_weight=_total_weight(weight, start, split),
+            n_rows=rows.size,
+            n_idle=0,
+            unweighted=self.unweighted,
+        )
+
+    @classmethod
+    def build(
+        cls,
+        grade: NDArray[np.integer],
+        *,
+        weight: NDArray[np.float64] | None = None,
+        group: NDArray[np.integer] | None = None,
+        edges: Iterable[tuple[int, int]] | None = None,
+    ) -> "PairBlocks":
+        """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper grade, lower grade) over them.
+
+        `group` restricts pairs to rows of equal group number. Rows of weight zero take part in no pair. Cost:
+        N log K for grades, N per set of classes with equal successors for a graph, plus one stable sort with groups.
+        """
+        n = grade.size
+        present = np.arange(n) if weight is None else np.flatnonzero(weight)
+        grade = grade[present]
+        group = None if group is None else group[present]
+        if edges is None:
+            levels = _order_levels(grade)
+        else:
+            levels = _graph_levels(grade, edges)
+        pieces = [_blocks_of_level(side, key, group) for side, key in levels]
+        entries = np.concatenate([p[0] for p in pieces]) if pieces else np.empty(0, dtype=np.intp)
+        sizes = np.concatenate([p[1] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
+        lower_sizes = np.concatenate([p[2] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = present[entries].astype(np.int32 if n < 2**31 else np.int64)
+        entry_weight = np.ones(rows.size) if weight is None else weight[rows]
+        split = start[:-1] + lower_sizes
+        return cls(
+            rows=rows,
+            weight=entry_weight,
+            start=start,
+            split=split,
+            total_weight=_total_weight(entry_weight, start, split),
+            n_rows=n,
+            n_idle=n - np.count_nonzero(np.bincount(rows, minlength=n)) if pieces else n,
+            unweighted=weight is None,
+        )
+
+
+def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> NDArray[np.intp] | slice:
+    """`size` different numbers from begin .. end-1, or all of them."""
+    if end - begin <= size:
+        return slice(begin, end)
+    return begin + rng.choice(end - begin, size, replace=False, shuffle=False)
+
+
+def _total_weight(weight: NDArray[np.float64], start: NDArray[np.int64], split: NDArray[np.int64]) -> float:
+    if split.size == 0:
+        return 0.0
+    halves = np.add.reduceat(weight, np.column_stack([start[:-1], split]).ravel())
+    return float(halves[0::2] @ halves[1::2])
+
+
+Level = tuple[NDArray[np.int8], NDArray[np.integer] | None]
+
+
+def _order_levels(grade: NDArray[np.integer]) -> list[Level]:
+    """One level per bit of the grade: side (0 lower, 1 upper), and what must agree for two rows to share a block."""
+    n_bits = int(grade.max(initial=0)).bit_length()
+    if n_bits <= 1:
+        return [(grade.astype(np.int8), None)]
+    return [(((grade >> bit) & 1).astype(np.int8), grade >> (bit + 1)) for bit in range(n_bits)]
+
+
+def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) -> list[Level]:
+    """One level per set of lower grades; side -1 marks rows outside it."""
+    lower_of: dict[int, set[int]] = {}
+    for upper, lower in edges:
+        lower_of.setdefault(upper, set()).add(lower)
+    uppers_with: dict[frozenset[int], list[int]] = {}
+    for upper, lowers in lower_of.items():
+        uppers_with.setdefault(frozenset(lowers), []).append(upper)
+    levels: list[Level] = []
+    for lowers_set, uppers in uppers_with.items():
+        side = np.full(grade.size, -1, dtype=np.int8)
+        side[np.isin(grade, list(lowers_set))] = 0
+        side[np.isin(grade, uppers)] = 1
+        levels.append((side, None))
+    return levels
+
+
+def _blocks_of_level(
+    side: NDArray[np.int8], key: NDArray[np.integer] | None, group: NDArray[np.integer] | None
+) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows ordered by (key, group, side), with the sizes of the blocks that have both sides and of their lower part."""
+    if key is None and group is None:
+        lower, upper = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
+        if lower.size == 0 or upper.size == 0:
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.concatenate([lower, upper]), np.array([side.size - np.sum(side < 0)]), np.array([lower.size])
+    keys: Sequence[NDArray[np.integer]] = [side, *[k for k in (group, key) if k is not None]]
+    order = np.lexsort(keys)
+    order = order[side[order] >= 0]
+    if order.size == 0:
+        return order, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    changes = np.zeros(order.size, dtype=bool)
+    changes[0] = True
+    for k in keys[1:]:
+        changes[1:] |= k[order[1:]] != k[order[:-1]]
+    first = np.flatnonzero(changes)
+    sizes = np.diff(np.append(first, order.size))
+    lower_sizes = np.add.reduceat((side[order] == 0).astype(np.int64), first)
+    both = (lower_sizes > 0) & (lower_sizes < sizes)
+    return order[np.repeat(both, sizes)], sizes[both], lower_sizes[both]
+
+
+def check_edges(
+    edges: Iterable[tuple[Hashable, Hashable]], classes: Sequence[Hashable] | NDArray
+) -> list[tuple[int, int]]:
+    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused by name."""
+    number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
+    numbered: list[tuple[int, int]] = []
+    for edge in edges:
+        if len(edge) != 2:
+            raise ValueError(f"An edge of the preference graph is a pair (preferred, other); got {edge!r}.")
+        for label in edge:
+            if label not in number:
+                raise ValueError(
+                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not contain; "
+                    f"y has {list(number)}. Remove the edge or correct the label."
+                )
+        numbered.append((number[edge[0]], number[edge[1]]))
+    if not numbered:
+        raise ValueError("The preference graph has no edges; give at least one (preferred, other) pair of classes.")
+    _refuse_cycles(numbered, list(number))
+    return numbered
+
+
+def _refuse_cycles(edges: list[tuple[int, int]], labels: list[Hashable]) -> None:
+    """Peel off classes that are preferred to nothing left; an edge that can never be peeled lies on a cycle."""
+    remaining = list(dict.fromkeys(edges))
+    while remaining:
+        uppers = {upper for upper, _ in remaining}
+        kept = [edge for edge in remaining if edge[1] in uppers]
+        if len(kept) == len(remaining):
+            names = ", ".join(f"({labels[a]!r}, {labels[b]!r})" for a, b in kept[:4])
+            raise ValueError(
+                f"The preference graph has a cycle through the edges {names}: no ranking can satisfy them all. "
+                "Remove one of them."
+            )
+        remaining = kept

@@ -1,0 +1,111 @@
+"""All-pairs sums that factor: the exponential and the squared loss. Cost: N, no sort and no grid.
+
+    exponential   sum_ij w_i w_j exp(-(s_i - s_j)) = (sum_i w_i exp(-s_i)) (sum_j w_j exp(s_j))
+    squared       sum_ij w_i w_j (1 - s_i + s_j)^2, from counts, sums and sums of squares of either side
+
+The exponentials are taken relative to the largest of their half of the block, so nothing overflows before the product
+of the two factors itself does; then the value is infinity, and a line search steps back.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank.pairsums.blocks import PairBlocks
+
+__all__ = ["ExponentialPairs", "SquaredPairs"]
+
+Vector = NDArray[np.float64]
+
+
+class _FactoredPairs:
+    """What both losses share: sums over the two halves of every block."""
+
+    def __init__(self, blocks: PairBlocks, s: Vector) -> None:
+        self._blocks = blocks
+        self._scale = 1.0 / blocks.total_weight
+        self._half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
+        self._half_size = np.diff(np.append(self._half_start, blocks.start[-1]))
+        self._t = s[blocks.rows]
+
+    def _half_sums(self, by_entry: Vector) -> Vector:
+        """Row b: sums over the lower and the upper half of block b."""
+        return np.add.reduceat(by_entry, self._half_start).reshape(-1, 2)
+
+    def curvature_matrix(self, U: Vector) -> Vector:
+        """F''(s) U for the columns of U."""
+        return np.column_stack([self.curvature_product(u) for u in U.T])
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+        raise NotImplementedError
+
+    def _to_entries(self, lower: Vector, upper: Vector) -> Vector:
+        """Give each entry the number of its half of the block."""
+        return np.repeat(np.column_stack([lower, upper]).ravel(), self._half_size)
+
+
+class ExponentialPairs(_FactoredPairs):
+    """The mean exponential loss over all pairs of `blocks`, at scores `s`."""
+
+    def __init__(self, blocks: PairBlocks, s: Vector) -> None:
+        super().__init__(blocks, s)
+        top = np.maximum.reduceat(self._signed(), self._half_start).reshape(-1, 2)
+        # Each entry's share of its half's factor, and the factor itself on a log scale.
+        relative = blocks.weight * np.exp(self._signed() - self._to_entries(top[:, 0], top[:, 1]))
+        factor = self._half_sums(relative)
+        self._share = relative / self._to_entries(factor[:, 0], factor[:, 1])
+        with np.errstate(over="ignore"):
+            self._block_value = self._scale * np.exp((top + np.log(factor)).sum(axis=1))
+        self.value = float(self._block_value.sum())
+        self.gradient = blocks.add_to_rows(self._share * self._to_entries(self._block_value, -self._block_value))
+
+    def _signed(self) -> Vector:
+        """The exponents: s_j of the lower rows, -s_i of the upper rows."""
+        signs = self._to_entries(np.ones(self._blocks.n_blocks), -np.ones(self._blocks.n_blocks))
+        return signs * self._t
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+        entry_u = u[self._blocks.rows]
+        mean = self._half_sums(self._share * entry_u)
+        # A pair adds value_b share_i share_j (u_i - u_j): each entry sees the mean of the other half.
+        other = self._to_entries(mean[:, 1], mean[:, 0])
+        value = self._to_entries(self._block_value, self._block_value)
+        return self._blocks.add_to_rows(value * self._share * (entry_u - other))
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s)."""
+        return self._blocks.add_to_rows(self._share * self._to_entries(self._block_value, self._block_value))
+
+
+class SquaredPairs(_FactoredPairs):
+    """The mean squared loss over all pairs of `blocks`, at scores `s`."""
+
+    def __init__(self, blocks: PairBlocks, s: Vector) -> None:
+        super().__init__(blocks, s)
+        w = blocks.weight
+        self._half_weight = self._half_sums(w)
+        mean = self._half_sums(w * self._t) / self._half_weight
+        centred = self._t - self._to_entries(mean[:, 0], mean[:, 1])
+        spread = self._half_sums(w * centred**2)
+        short = 1.0 - (mean[:, 1] - mean[:, 0])
+        block_value = self._half_weight.prod(axis=1) * short**2 + (spread * self._half_weight[:, ::-1]).sum(axis=1)
+        self.value = float(self._scale * block_value.sum())
+        # sum_j w_j (1 - t_i + t_j) is W (short - centred_i) at an upper entry; W (short + centred_j) at a lower one.
+        slope = self._to_entries(short, -short) + centred
+        self.gradient = blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * slope)
+
+    def _other_weight(self) -> Vector:
+        return self._to_entries(self._half_weight[:, 1], self._half_weight[:, 0])
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+        w = self._blocks.weight
+        entry_u = u[self._blocks.rows]
+        mean = self._half_sums(w * entry_u) / self._half_weight
+        other = self._to_entries(mean[:, 1], mean[:, 0])
+        return self._blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * (entry_u - other))
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s)."""
+        return self._blocks.add_to_rows(2.0 * self._scale * self._blocks.weight * self._other_weight())

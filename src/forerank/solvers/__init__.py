@@ -1,0 +1,7 @@
+"""Solvers: they combine an objective with a design."""
+
+from forerank.solvers.bundle import bundle
+from forerank.solvers.newton import newton
+from forerank.solvers.result import Progress, SolverResult, Step
+
+__all__ = ["Progress", "SolverResult", "Step", "bundle", "newton"]

@@ -1,0 +1,72 @@
+"""What solvers report while they run, and what they return."""
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Progress", "SolverResult", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The state of a solver before a step, for plots: objective and optimality are those over `n_rows` rows."""
+
+    n_rows: int
+    objective: float
+    optimality: float
+    seconds: float
+
+
+@dataclass
+class Progress:
+    """Keeps the history of a run and its latest weights, so that an interrupted run loses nothing.
+
+    With `verbose` each step is printed as it is taken.
+    """
+
+    verbose: bool = False
+    history: list[Step] = field(default_factory=list)
+    w: NDArray[np.float64] | None = None
+    _clock: float = field(default_factory=perf_counter)
+
+    def record(self, w: NDArray[np.float64], n_rows: int, objective: float, optimality: float) -> None:
+        """Note weights that have been evaluated, with their certificate."""
+        step = Step(n_rows, objective, optimality, perf_counter() - self._clock)
+        self.history.append(step)
+        self.w = w
+        if self.verbose:
+            print(
+                f"[forerank] {step.seconds:8.2f} s  rows {n_rows:>10,}  objective {objective:.8g}  "
+                f"optimality {optimality:.2e}",
+                flush=True,
+            )
+
+
+@dataclass
+class SolverResult:
+    """Weights with their certificate.
+
+    Attributes
+    ----------
+    w : array
+        The weights.
+    objective : float
+        F(X w) + penalty at w.
+    optimality : float
+        The certificate: the relative gradient norm (newton) or the relative duality gap (bundle).
+    n_iter : int
+        Steps taken on all rows.
+    converged : bool
+        Whether `optimality` met the tolerance.
+    history : list of Step
+        One entry per step, those on samples of the rows first.
+    """
+
+    w: NDArray[np.float64]
+    objective: float
+    optimality: float
+    n_iter: int
+    converged: bool
+    history: list[Step]
