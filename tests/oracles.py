@@ -106,3 +106,45 @@ def delong_variance(positive: Sequence, s: Sequence) -> float:
     s_neg = [si for si, p in zip(s, positive, strict=True) if not p]
     credit = np.array([[pair_credit(a, b) for b in s_neg] for a in s_pos])
     return credit.mean(axis=1).var(ddof=1) / len(s_pos) + credit.mean(axis=0).var(ddof=1) / len(s_neg)
+
+
+# --- Sums over pairs ---
+#
+# Every ordered pair is visited; `prefers(a, b)` says whether grade a should stand ahead of grade b.
+
+
+def pairs_of(grade: Sequence, group: Sequence | None, prefers: Callable) -> list[tuple[int, int]]:
+    n = len(grade)
+    return [
+        (i, j)
+        for i in range(n)
+        for j in range(n)
+        if prefers(grade[i], grade[j]) and (group is None or group[i] == group[j])
+    ]
+
+
+def all_pairs(loss, s: np.ndarray, w: np.ndarray, pairs: list[tuple[int, int]], u: np.ndarray):
+    """Mean loss over the pairs, its gradient, and its curvature times u."""
+    total = sum(w[i] * w[j] for i, j in pairs)
+    value, gradient, product = 0.0, np.zeros(len(s)), np.zeros(len(s))
+    for i, j in pairs:
+        weight, t = w[i] * w[j] / total, s[i] - s[j]
+        value += weight * loss.value(t)
+        slope, curvature = weight * loss.slope(t), weight * loss.curvature(t) * (u[i] - u[j])
+        gradient[i] += slope
+        gradient[j] -= slope
+        product[i] += curvature
+        product[j] -= curvature
+    return value, gradient, product
+
+
+def bipartite(loss, s: np.ndarray, w: np.ndarray, positive: np.ndarray, u: np.ndarray):
+    """`all_pairs` for two classes with the pairs laid out as a matrix, for sizes where Python loops take too long."""
+    t = s[positive][:, None] - s[~positive]
+    weight = np.outer(w[positive], w[~positive])
+    weight /= weight.sum()
+    slope, curvature = weight * loss.slope(t), weight * loss.curvature(t) * (u[positive][:, None] - u[~positive])
+    gradient, product = np.zeros(s.size), np.zeros(s.size)
+    gradient[positive], gradient[~positive] = slope.sum(axis=1), -slope.sum(axis=0)
+    product[positive], product[~positive] = curvature.sum(axis=1), -curvature.sum(axis=0)
+    return float(np.sum(weight * loss.value(t))), gradient, product

@@ -7,24 +7,20 @@ data. A subset of rows is a design too (`rows`), which reads the rows where they
 Large products run on two or more threads, each on its share of the rows.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from forerank.threads import in_row_chunks
+
 __all__ = ["Design", "make_design"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-# Multiplications below which a second thread costs more than it saves.
-_THREADS_PAY_FROM = 300_000
 
 
 class Design(ABC):
@@ -70,32 +66,6 @@ def make_design(X: NDArray | sp.csr_matrix | sp.csr_array, *, intercept: bool = 
     return InterceptDesign(design) if intercept else design
 
 
-@cache
-def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_n_threads(), thread_name_prefix="forerank")
-
-
-def _n_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-os.register_at_fork(after_in_child=_executor.cache_clear)
-
-
-def _in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
-    """Call work(begin, end) over all rows, on several threads if there is enough to do."""
-    n_chunks = min(_n_threads(), 1 + multiplications // _THREADS_PAY_FROM)
-    if n_chunks <= 1:
-        work(0, n_rows)
-        return
-    bounds = np.linspace(0, n_rows, n_chunks + 1).astype(int).tolist()
-    futures = [_executor().submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
-    work(bounds[0], bounds[1])
-    for future in futures:
-        future.result()
-
-
 def _summed_over_chunks(
     work: Callable[[int, int, Vector], None], n_rows: int, shape: tuple[int, int], multiplications: int
 ) -> Vector:
@@ -107,7 +77,7 @@ def _summed_over_chunks(
         work(begin, end, out)
         parts.append((begin, out))
 
-    _in_row_chunks(one, n_rows, multiplications)
+    in_row_chunks(one, n_rows, multiplications)
     # Threads finish in any order; a fixed order of addition keeps results the same to the last bit.
     parts.sort(key=lambda part: part[0])
     total = parts[0][1]
@@ -159,7 +129,7 @@ class DenseDesign(Design):
 
     def scores(self, w: Vector) -> Vector:
         out = np.empty(self.n_rows)
-        _in_row_chunks(
+        in_row_chunks(
             lambda a, b: _dense_scores(self._X, self._index, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
         )
         return out
@@ -229,7 +199,7 @@ class FortranDesign(Design):
 
     def scores(self, w: Vector) -> Vector:
         out = np.empty(self.n_rows)
-        _in_row_chunks(
+        in_row_chunks(
             lambda a, b: _column_scores(self._columns, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
         )
         return out
@@ -285,6 +255,14 @@ def _csr_moments(data, indices, indptr, index, G, begin, end, out):  # type: ign
             out[1, indices[k]] += vx * data[k]
 
 
+@njit(cache=True, nogil=True)
+def _csr_to_dense(data, indices, indptr, index, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        row = index[i] if index.size else i
+        for k in range(indptr[row], indptr[row + 1]):
+            out[i, indices[k]] += data[k]
+
+
 class CSRDesign(Design):
     """Rows of a CSR matrix, all of them or those in `index`."""
 
@@ -300,7 +278,7 @@ class CSRDesign(Design):
 
     def scores(self, w: Vector) -> Vector:
         out = np.empty(self.n_rows)
-        _in_row_chunks(
+        in_row_chunks(
             lambda a, b: _csr_scores(*self._csr, self._index, w, a, b, out), self.n_rows, self._stored
         )
         return out
@@ -321,10 +299,9 @@ class CSRDesign(Design):
         return CSRDesign(*self._csr, self.n_columns, self._index[index] if self._index.size else index)
 
     def toarray(self) -> NDArray[np.float64]:
-        data, indices, indptr = self._csr
-        shape = (indptr.size - 1, self.n_columns)
-        matrix = sp.csr_array((data, indices, indptr), shape=shape)
-        return np.asarray((matrix[self._index] if self._index.size else matrix).toarray(), dtype=float)
+        out = np.zeros((self.n_rows, self.n_columns))
+        _csr_to_dense(*self._csr, self._index, out)
+        return out
 
 
 class InterceptDesign(Design):

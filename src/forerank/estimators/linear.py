@@ -18,6 +18,7 @@ from forerank.estimators._validation import check_choice, check_groups, check_nu
 from forerank.objectives import AllPairs, Objective, Pointwise, Profiled
 from forerank.pairsums import check_edges
 from forerank.solvers import Progress, SolverResult, bundle, newton
+from forerank.threads import serial_blas
 
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
 
@@ -57,7 +58,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         self.classes_, codes = encode_classes(y)
         if self.classes_.size < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}; ranking needs rows of at least two classes."
+                f"y has one class only, {self.classes_.tolist()[0]!r}; ranking needs rows of at least two classes."
             )
         return X, codes
 
@@ -66,18 +67,15 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         design = make_design(X, intercept=intercept)
         start = self._warm_weights(design.n_columns, intercept)
         progress = Progress(verbose=bool(self.verbose))
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         try:
-            if objective.smooth:
-                penalty = np.full(design.n_columns, float(self.alpha))
-                if intercept:
-                    penalty[-1] = 0.0
-                result = newton(
-                    objective, design, penalty, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
-                )
-            else:
-                result = bundle(
-                    objective, design, self.alpha, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
-                )
+            with serial_blas():
+                if objective.smooth:
+                    penalty = np.full(design.n_columns, float(self.alpha))
+                    penalty[design.n_columns - int(intercept) :] = 0.0
+                    result = newton(objective, design, penalty, start=start, **limits)
+                else:
+                    result = bundle(objective, design, self.alpha, start=start, **limits)
         except KeyboardInterrupt:
             if progress.w is not None:
                 self._keep(progress.w, intercept)
@@ -261,8 +259,8 @@ class PointwiseRanker(_LinearRanker):
         if self.fit_intercept and not objective.smooth:
             # The bundle method's dual bound needs every weight penalised: the intercept is minimised out instead.
             profiled = Profiled(objective)
-            self._solve(profiled, X, intercept=False)
-            self.intercept_ = np.array([profiled.best_shift(make_design(X).scores(self.coef_[0]))])
+            scores = self._solve(profiled, X, intercept=False).scores
+            self.intercept_ = np.array([profiled.best_shift(scores)])
         else:
             self._solve(objective, X, intercept=bool(self.fit_intercept))
         return self
@@ -381,8 +379,7 @@ class PairwiseRanker(_LinearRanker):
         group = check_groups(qid, codes.size)
         objective = AllPairs(codes, self.loss, weight=weight, group=group, edges=self._edges())
         self._check_pairs(objective, codes, weight, group)
-        self._solve(objective, X, intercept=False)
-        scores = make_design(X).scores(self.coef_[0])
+        scores = self._solve(objective, X, intercept=False).scores
         self.thresholds_ = _prevalence_thresholds(scores, codes, weight, self.classes_.size)
         if self.classes_.size == 2:
             self.intercept_ = -self.thresholds_
@@ -445,7 +442,8 @@ def _refuse_more_than_two(classes: NDArray, remedy: str = "Merge classes into re
 def _refuse_weightless_class(weight: Vector | None, positive: NDArray[np.bool_], classes: NDArray) -> None:
     if weight is None:
         return
-    for side, label in ((positive, classes[-1]), (~positive, classes[0])):
+    labels = classes.tolist()
+    for side, label in ((positive, labels[-1]), (~positive, labels[0])):
         if not weight[side].any():
             raise ValueError(
                 f"All rows of class {label!r} have sample_weight zero, which leaves one class only; ranking needs rows "

@@ -18,7 +18,6 @@ Cost: about 10 N multiplications for the spread and as many for each interpolati
 on N.
 """
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from forerank.pairsums.blocks import PairBlocks
+from forerank.threads import in_parallel
 
 __all__ = ["GriddedPairs", "LogisticSources"]
 
@@ -41,8 +41,10 @@ NODES = INTERVALS + STENCIL - 1
 FEW_SOURCES = 256
 # A cell with more targets than this gets nodes even where all sources near it are points.
 MANY_TARGETS = 512
+# Scores that span no more than this get one grid of their own length; wider ones are cut into cells.
+NARROW = 128
 # Blocks with fewer pairs than this are summed directly.
-FEW_PAIRS = 10_000
+FEW_PAIRS = 1_000
 LOSS, SLOPE, CURVATURE = 0, 1, 2
 
 
@@ -55,8 +57,8 @@ def logistic_kernel(t):  # type: ignore[no-untyped-def]
 
 
 def _kernel_tables() -> NDArray[np.float64]:
-    """Loss, slope and curvature at every difference of nodes of adjoining cells; column 2 * NODES is difference 0."""
-    t = np.arange(-2 * NODES, 2 * NODES + 1) / STEPS_PER_UNIT
+    """Loss, slope and curvature at every difference of nodes of adjoining cells; column _REACH is difference zero."""
+    t = np.arange(-_REACH, _REACH + 1) / STEPS_PER_UNIT
     e = np.exp(-np.abs(t))
     return np.stack([np.maximum(-t, 0.0) + np.log1p(e), -np.where(t >= 0, e, 1.0) / (1.0 + e), e / (1.0 + e) ** 2])
 
@@ -72,7 +74,10 @@ def _stencil_polynomials() -> NDArray[np.float64]:
     return np.array(rows)
 
 
+# The largest difference of node numbers between adjoining cells, and on one narrow grid.
+_REACH = max(2 * NODES, NARROW * STEPS_PER_UNIT + 2 * STENCIL)
 _TABLES = _kernel_tables()
+_REVERSED_TABLES = np.ascontiguousarray(_TABLES[:, ::-1])
 _POLYNOMIALS = _stencil_polynomials()
 
 
@@ -130,67 +135,103 @@ def _node_range(cells: _Cells) -> NDArray[np.int64]:
     return np.column_stack([first, last + STENCIL])
 
 
-@njit(cache=True, nogil=True)
-def _spread(s, q, number, index, slot, powers):  # type: ignore[no-untyped-def]
-    """Add q x^0 .. q x^7 to each source's interval, x its position about the interval's middle."""
-    for i in range(s.size):
-        c = index[i]
-        if slot[c] < 0:
-            continue
-        x = (s[i] - number[c] * CELL_LENGTH) * STEPS_PER_UNIT
-        k = np.int64(x)
-        x -= k + 0.5
-        x2 = x * x
-        x4 = x2 * x2
-        a, b = q[i], q[i] * x
-        p = powers[slot[c], k]
-        p[0] += a
-        p[1] += b
-        p[2] += a * x2
-        p[3] += b * x2
-        a *= x4
-        b *= x4
-        p[4] += a
-        p[5] += b
-        p[6] += a * x2
-        p[7] += b * x2
+@njit(cache=True, nogil=True, inline="always")
+def _add_powers(p, q, x):  # type: ignore[no-untyped-def]
+    """p[r] += q x^r for r = 0 .. 7."""
+    x2 = x * x
+    x4 = x2 * x2
+    a, b = q, q * x
+    p[0] += a
+    p[1] += b
+    p[2] += a * x2
+    p[3] += b * x2
+    a *= x4
+    b *= x4
+    p[4] += a
+    p[5] += b
+    p[6] += a * x2
+    p[7] += b * x2
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _evaluate(p, x):  # type: ignore[no-untyped-def]
+    """The polynomial with coefficients p, lowest power first."""
+    x2 = x * x
+    low = (p[0] + p[1] * x) + x2 * (p[2] + p[3] * x)
+    high = (p[4] + p[5] * x) + x2 * (p[6] + p[7] * x)
+    return low + x2 * x2 * high
 
 
 @njit(cache=True, nogil=True)
-def _powers_to_nodes(powers, node_range, polynomials):  # type: ignore[no-untyped-def]
-    nodes = np.zeros((powers.shape[0], NODES))
-    for c in range(powers.shape[0]):
-        for k in range(node_range[c, 0], node_range[c, 1] - STENCIL + 1):
+def _powers_to_nodes(powers, first, last, polynomials, nodes):  # type: ignore[no-untyped-def]
+    """Turn the powers of intervals first .. last - 1 into charges of their stencils' nodes."""
+    for k in range(first, last):
+        p = powers[k]
+        v = nodes[k : k + STENCIL]
+        for m in range(STENCIL):
+            total = 0.0
+            for r in range(STENCIL):
+                total += polynomials[m, r] * p[r]
+            v[m] += total
+
+
+@njit(cache=True, nogil=True)
+def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore[no-untyped-def]
+    """The interpolating polynomial of each interval first .. last - 1, from its stencil's nodes."""
+    for k in range(first, last):
+        v = nodes[k : k + STENCIL]
+        p = out[k]
+        for r in range(STENCIL):
+            total = 0.0
             for m in range(STENCIL):
-                total = 0.0
-                for r in range(STENCIL):
-                    total += polynomials[m, r] * powers[c, k, r]
-                nodes[c, k + m] += total
-    return nodes
-
-
-@njit(cache=True, nogil=True)
-def _nodes_to_polynomials(nodes, node_range, polynomials):  # type: ignore[no-untyped-def]
-    """For each cell, kernel and interval the coefficients of the interpolating polynomial, lowest power first."""
-    out = np.zeros((nodes.shape[0], nodes.shape[1], INTERVALS, STENCIL))
-    for c in range(nodes.shape[0]):
-        for o in range(nodes.shape[1]):
-            for k in range(node_range[c, 0], node_range[c, 1] - STENCIL + 1):
-                for m in range(STENCIL):
-                    for r in range(STENCIL):
-                        out[c, o, k, r] += polynomials[m, r] * nodes[c, o, k + m]
-    return out
+                total += polynomials[m, r] * v[m]
+            p[r] = total
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _convolve(charge, source_range, shift, table, out, target_range):  # type: ignore[no-untyped-def]
-    """Add the kernel sum of one cell's node charges to the nodes of the cell `shift` cells to the right of it."""
-    base = 2 * NODES + shift * INTERVALS
-    for b in range(source_range[0], source_range[1]):
+def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
+    """Add the kernel sums of node charges to the nodes `out`, whose first is `shift` nodes right of the first charge."""
+    middle = (table.size - 1) // 2
+    for b in range(charge.size):
         q = charge[b]
-        offset = base - b
-        for a in range(target_range[0], target_range[1]):
-            out[a] += q * table[offset + a]
+        row = table[middle + shift - b : middle + shift - b + out.size]
+        for a in range(out.size):
+            out[a] += q * row[a]
+
+
+@njit(cache=True, nogil=True)
+def _narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignore[no-untyped-def]
+    """Kernel sums at targets t from charges q at s, all of them on n_intervals intervals right of `left`."""
+    powers = np.zeros((n_intervals, STENCIL))
+    for i in range(s.size):
+        x = (s[i] - left) * STEPS_PER_UNIT
+        k = np.int64(x)
+        _add_powers(powers[k], q[i], x - k - 0.5)
+    charge = np.zeros(n_intervals + STENCIL - 1)
+    _powers_to_nodes(powers, 0, n_intervals, polynomials, charge)
+    nodes = np.zeros((tables.shape[0], charge.size))
+    coefficients = np.empty((n_intervals, tables.shape[0], STENCIL))
+    for o in range(tables.shape[0]):
+        _convolve(charge, 0, tables[o], nodes[o])
+        _nodes_to_polynomials(nodes[o], 0, n_intervals, polynomials, coefficients[:, o])
+    out = np.empty((tables.shape[0], t.size))
+    for i in range(t.size):
+        x = (t[i] - left) * STEPS_PER_UNIT
+        k = np.int64(x)
+        for o in range(tables.shape[0]):
+            out[o, i] = _evaluate(coefficients[k, o], x - k - 0.5)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _spread(s, q, number, index, slot, powers):  # type: ignore[no-untyped-def]
+    """Add each source's powers to its interval, in the cells that have nodes (slot >= 0)."""
+    for i in range(s.size):
+        c = index[i]
+        if slot[c] >= 0:
+            x = (s[i] - number[c] * CELL_LENGTH) * STEPS_PER_UNIT
+            k = np.int64(x)
+            _add_powers(powers[slot[c], k], q[i], x - k - 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -212,11 +253,12 @@ def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ig
     for c in range(number.size):
         d = np.searchsorted(source_number, number[c] - 1)
         while d < source_number.size and source_number[d] <= number[c] + 1:
-            r = slot[d]
-            if r >= 0:
+            if slot[d] >= 0:
+                b0, b1 = source_range[slot[d]]
+                a0, a1 = target_range[c]
+                shift = (number[c] - source_number[d]) * INTERVALS + a0 - b0
                 for o in range(orders.size):
-                    shift = number[c] - source_number[d]
-                    _convolve(nodes[r], source_range[r], shift, tables[o], out[c, o], target_range[c])
+                    _convolve(nodes[slot[d], b0:b1], shift, tables[o], out[c, o, a0:a1])
             lo, hi = point_start[d], point_start[d + 1]
             _points_to_nodes(point_s[lo:hi], point_q[lo:hi], number[c], sign, orders, out[c], target_range[c])
             d += 1
@@ -247,21 +289,15 @@ def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def _read_polynomials(t, number, index, slot, polynomials, out):  # type: ignore[no-untyped-def]
+def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignore[no-untyped-def]
     """Add the interpolated kernel sums at the targets in cells that have nodes."""
     for i in range(t.size):
         c = index[i]
-        if slot[c] < 0:
-            continue
-        x = (t[i] - number[c] * CELL_LENGTH) * STEPS_PER_UNIT
-        k = np.int64(x)
-        x -= k + 0.5
-        x2 = x * x
-        for o in range(out.shape[0]):
-            p = polynomials[slot[c], o, k]
-            low = (p[0] + p[1] * x) + x2 * (p[2] + p[3] * x)
-            high = (p[4] + p[5] * x) + x2 * (p[6] + p[7] * x)
-            out[o, i] += low + x2 * x2 * high
+        if slot[c] >= 0:
+            x = (t[i] - number[c] * CELL_LENGTH) * STEPS_PER_UNIT
+            k = np.int64(x)
+            for o in range(out.shape[0]):
+                out[o, i] += _evaluate(coefficients[slot[c], o, k], x - k - 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -330,7 +366,9 @@ class LogisticSources:
         powers = np.zeros((self._range.shape[0], INTERVALS, STENCIL))
         if powers.size:
             _spread(s, q, cells.number, cells.index, self._slot, powers)
-        self._nodes = _powers_to_nodes(powers, self._range, _POLYNOMIALS)
+        self._nodes = np.zeros((powers.shape[0], NODES))
+        for cell_powers, (first, last), nodes in zip(powers, self._range, self._nodes, strict=True):
+            _powers_to_nodes(cell_powers, first, last - STENCIL + 1, _POLYNOMIALS, nodes)
         points = np.flatnonzero(few[cells.index]) if few.any() else np.empty(0, dtype=np.intp)
         points = points[np.argsort(cells.index[points], kind="stable")]
         self._point_s, self._point_q = s[points], q[points]
@@ -390,7 +428,7 @@ class LogisticSources:
         if t.size == 0 or self._number.size == 0:
             return out
         order_array = np.array(orders)
-        tables = np.stack([_TABLES[o] if sign > 0 else _TABLES[o, ::-1] for o in orders])
+        tables = (_TABLES if sign > 0 else _REVERSED_TABLES)[order_array]
         source = (
             self._number, self._slot, self._nodes, self._range, self._point_s, self._point_q, self._point_start
         )  # fmt: skip
@@ -398,8 +436,11 @@ class LogisticSources:
         if with_nodes.any():
             node_range = _node_range(cells)[with_nodes]
             nodes = _fill_nodes(cells.number[with_nodes], node_range, source, sign, order_array, tables)
-            polynomials = _nodes_to_polynomials(nodes, node_range, _POLYNOMIALS)
-            _read_polynomials(t, cells.number, cells.index, slot, polynomials, out)
+            coefficients = np.zeros((*nodes.shape[:2], INTERVALS, STENCIL))
+            for c, (first, last) in enumerate(node_range):
+                for o in range(len(orders)):
+                    _nodes_to_polynomials(nodes[c, o], first, last - STENCIL + 1, _POLYNOMIALS, coefficients[c, o])
+            _read_polynomials(t, cells.number, cells.index, slot, coefficients, out)
         if not with_nodes.all():
             _read_points(t, cells.number, cells.index, slot, source, sign, order_array, out)
         if (self._number[-1] - cells.number[0]) * sign >= 2 or (self._number[0] - cells.number[-1]) * sign >= 2:
@@ -418,8 +459,9 @@ class LogisticSources:
         """Charge and first moment about the left end of each cell. Lagrange weights keep both exactly."""
         cell_of_point = np.repeat(np.arange(self._number.size), np.diff(self._point_start))
         x = self._point_s - CELL_LENGTH * self._number[cell_of_point]
-        weight = np.bincount(cell_of_point, weights=self._point_q, minlength=self._number.size)
-        moment = np.bincount(cell_of_point, weights=self._point_q * x, minlength=self._number.size)
+        weight, moment = np.zeros(self._number.size), np.zeros(self._number.size)
+        np.add.at(weight, cell_of_point, self._point_q)
+        np.add.at(moment, cell_of_point, self._point_q * x)
         position = (np.arange(NODES) - (STENCIL // 2 - 1)) / STEPS_PER_UNIT
         with_nodes = self._slot >= 0
         weight[with_nodes] += self._nodes.sum(axis=1)
@@ -480,40 +522,30 @@ class GriddedPairs:
         self._t = s[blocks.rows]
         pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
         self._small = pairs_per_block <= FEW_PAIRS
-        self._halves = [
-            _Half(slice(begin, end), _locate(self._t[begin:end]))
-            for k in np.flatnonzero(~self._small)
-            for begin, end in ((blocks.start[k], blocks.split[k]), (blocks.split[k], blocks.start[k + 1]))
-        ]
+        self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self._total_curvature: Vector | None = None
         self.value, slopes = self._value_and_slopes()
         self.gradient = self._by_row(_flip_lower(slopes, blocks))
 
-    def _large_blocks(self) -> Iterator[tuple["_Half", "_Half"]]:
-        return zip(self._halves[0::2], self._halves[1::2], strict=True)
-
-    def _kernel_sums(self, q: Vector, targets: "_Half", sources: "_Half", orders: tuple[int, ...], sign: float) -> Vector:
-        charges = LogisticSources(self._t[sources.entries], q[sources.entries], _cells=sources.cells)
-        return charges._sums(self._t[targets.entries], targets.cells, orders, sign)
-
     def _value_and_slopes(self) -> tuple[float, Vector]:
         b, w = self._blocks, self._blocks.weight
         slopes = np.zeros(self._t.size)
-        value = _small_values_slopes(self._t, w, b.start, b.split, self._small, slopes)
-        for lower, upper in self._large_blocks():
-            loss, slopes[upper.entries] = self._kernel_sums(w, upper, lower, (LOSS, SLOPE), 1.0)
-            slopes[lower.entries] = self._kernel_sums(w, lower, upper, (SLOPE,), -1.0)[0]
-            value += w[upper.entries] @ loss
+        value = 0.0
+        if self._small.any():
+            value += _small_values_slopes(self._t, w, b.start, b.split, self._small, slopes)
+        for block in self._large:
+            (loss, slopes[block.upper]), (slopes[block.lower],) = block.sums(w, (LOSS, SLOPE), (SLOPE,))
+            value += float(w[block.upper] @ loss)
         return self._scale * value, slopes
 
     def _curvature_sums(self, q: Vector) -> Vector:
         """sum_j q_j K''(t_i - t_j) over the other half of each entry's block."""
         b = self._blocks
         out = np.zeros(self._t.size)
-        _small_curvatures(self._t, q, b.start, b.split, self._small, out)
-        for lower, upper in self._large_blocks():
-            out[upper.entries] = self._kernel_sums(q, upper, lower, (CURVATURE,), 1.0)[0]
-            out[lower.entries] = self._kernel_sums(q, lower, upper, (CURVATURE,), -1.0)[0]
+        if self._small.any():
+            _small_curvatures(self._t, q, b.start, b.split, self._small, out)
+        for block in self._large:
+            (out[block.upper],), (out[block.lower],) = block.sums(q, (CURVATURE,), (CURVATURE,))
         return out
 
     def _by_row(self, sums: Vector) -> Vector:
@@ -538,16 +570,21 @@ class GriddedPairs:
         return self._by_row(u_entry)
 
     def curvature_matrix(self, U: Vector) -> Vector:
-        """F''(s) U for the columns of U: block by block with all kernels of a block at once, meant for few rows."""
+        """F''(s) U for the columns of U, to single precision: all kernels of a block at once, meant for few rows."""
         b, w = self._blocks, self._blocks.weight
         out = np.zeros(U.shape)
         for k in range(b.n_blocks):
-            lower, upper = slice(b.start[k], b.split[k]), slice(b.split[k], b.start[k + 1])
-            e = np.exp(-np.abs(self._t[upper, None] - self._t[lower]))
-            kernel = self._scale * w[upper, None] * w[lower] * e / (1.0 + e) ** 2
-            i, j = b.rows[upper], b.rows[lower]
-            out[i] += kernel.sum(axis=1)[:, None] * U[i] - kernel @ U[j]
-            out[j] += kernel.sum(axis=0)[:, None] * U[j] - kernel.T @ U[i]
+            lower = slice(b.start[k], b.split[k])
+            # A few upper rows at a time, so that the kernels do not outgrow the scores.
+            for begin in range(b.split[k], b.start[k + 1], 128):
+                upper = slice(begin, min(begin + 128, b.start[k + 1]))
+                kernel = _single_precision_curvature(self._t[upper], self._t[lower])
+                if not b.unweighted:
+                    kernel *= np.outer(w[upper], w[lower])
+                i, j = b.rows[upper], b.rows[lower]
+                out[i] += kernel.sum(axis=1)[:, None] * U[i] - kernel @ U[j]
+                out[j] += kernel.sum(axis=0)[:, None] * U[j] - kernel.T @ U[i]
+        out *= self._scale
         return out
 
     def curvature_diagonal(self) -> Vector:
@@ -555,11 +592,49 @@ class GriddedPairs:
         return self._by_row(self._entry_curvature().copy())
 
 
-class _Half(NamedTuple):
-    """One side of a large block: its entries and the cells they lie in."""
+def _single_precision_curvature(upper: Vector, lower: Vector) -> Vector:
+    """K''(s_i - s_j) for all pairs; numpy's single-precision exp is several times faster."""
+    e = np.subtract.outer(upper.astype(np.float32), lower.astype(np.float32))
+    np.negative(np.abs(e, out=e), out=e)
+    np.exp(e, out=e)
+    e /= np.square(1.0 + e)
+    return e.astype(float)
 
-    entries: slice
-    cells: _Cells
+
+class _Block:
+    """One large block: kernel sums at either half from charges on the other."""
+
+    def __init__(self, blocks: PairBlocks, k: np.intp, t: Vector) -> None:
+        self.lower = slice(blocks.start[k], blocks.split[k])
+        self.upper = slice(blocks.split[k], blocks.start[k + 1])
+        self._t_lower, self._t_upper = t[self.lower], t[self.upper]
+        low = np.floor(min(self._t_lower.min(), self._t_upper.min()))
+        high = max(self._t_lower.max(), self._t_upper.max())
+        self._left = low
+        self._n_intervals = int((high - low) * STEPS_PER_UNIT) + 1 if high - low < NARROW else 0
+        if not self._n_intervals:
+            self._cells_lower, self._cells_upper = _locate(self._t_lower), _locate(self._t_upper)
+
+    def sums(self, q: Vector, at_upper: tuple[int, ...], at_lower: tuple[int, ...]) -> tuple[Vector, Vector]:
+        """The kernels named by `at_upper` at the upper rows, and those named by `at_lower` at the lower rows."""
+        q_lower, q_upper = q[self.lower], q[self.upper]
+        if self._n_intervals:
+            grid = self._left, self._n_intervals
+            return in_parallel(
+                lambda: _narrow_sums(
+                    self._t_upper, self._t_lower, q_lower, *grid, _TABLES[at_upper, :], _POLYNOMIALS
+                ),
+                lambda: _narrow_sums(
+                    self._t_lower, self._t_upper, q_upper, *grid, _REVERSED_TABLES[at_lower, :], _POLYNOMIALS
+                ),
+                work=q.size,
+            )
+        lower = LogisticSources(self._t_lower, q_lower, _cells=self._cells_lower)
+        upper = LogisticSources(self._t_upper, q_upper, _cells=self._cells_upper)
+        return (
+            lower._sums(self._t_upper, self._cells_upper, at_upper, 1.0),
+            upper._sums(self._t_lower, self._cells_lower, at_lower, -1.0),
+        )
 
 
 def _flip_lower(by_entry: Vector, blocks: PairBlocks) -> Vector:

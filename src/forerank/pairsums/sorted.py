@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank.pairsums.blocks import PairBlocks
 from forerank.pairsums.sorting import argsort
+from forerank.threads import in_parallel
 
 __all__ = ["SmoothedHingePairs", "SortedPairs", "margin_moments"]
 
@@ -111,48 +112,91 @@ def _stable_by_half(order, half, half_start):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _walk_blocks(s, rows, w, start, split, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
-    """Value over all blocks; adds slopes to `gradient` (by row) and fills M0 and reach (by entry)."""
-    t = np.empty(rows.size)
-    for e in range(rows.size):
-        t[e] = s[rows[e]]
-    m1 = np.empty(rows.size)
-    m2 = np.empty(rows.size)
+def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
+    """Walk one half of a block; adds slopes to `gradient` and returns the half's value (that of the block)."""
+    m1 = np.empty(t.size)
+    m2 = np.empty(t.size)
+    _walk(t, s, w_s, sign, margin, m0, m1, m2, reach)
     value = 0.0
-    for b in range(split.size):
-        lo, mid, hi = start[b], split[b], start[b + 1]
-        _walk(t[mid:hi], t[lo:mid], w[lo:mid], 1.0, margin, m0[mid:hi], m1[mid:hi], m2[mid:hi], reach[mid:hi])
-        _walk(t[lo:mid], t[mid:hi], w[mid:hi], -1.0, margin, m0[lo:mid], m1[lo:mid], m2[lo:mid], reach[lo:mid])
-        for e in range(lo, hi):
-            slope = m0[e] if degree == 1 else 2.0 * m1[e]
-            gradient[rows[e]] += scale * w[e] * (slope if e < mid else -slope)
-            if e >= mid:
-                value += w[e] * (m1[e] if degree == 1 else m2[e])
+    for e in range(t.size):
+        slope = m0[e] if degree == 1 else 2.0 * m1[e]
+        gradient[rows[e]] -= sign * scale * w_t[e] * slope
+        value += w_t[e] * (m1[e] if degree == 1 else m2[e])
     return scale * value
 
 
 @njit(cache=True, nogil=True)
-def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
-    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the rows of both sides."""
-    wu = np.empty(rows.size)
-    for e in range(rows.size):
-        wu[e] = w[e] * u[rows[e]]
+def _walk_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
+    value = 0.0
     for b in range(split.size):
-        lo, mid, hi = start[b], split[b], start[b + 1]
-        active = 0
-        total = 0.0
-        for e in range(hi - 1, mid - 1, -1):
-            while active < reach[e]:
-                active += 1
-                total += wu[mid - active]
-            out[rows[e]] += scale * (wu[e] * m0[e] - w[e] * total)
-        active = 0
-        total = 0.0
-        for e in range(lo, mid):
-            while active < reach[e]:
-                total += wu[mid + active]
-                active += 1
-            out[rows[e]] += scale * (wu[e] * m0[e] - w[e] * total)
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        value += _walk_half(
+            t[upper], t[lower], rows[upper], w[upper], w[lower], 1.0,
+            degree, margin, scale, gradient, m0[upper], reach[upper],
+        )  # fmt: skip
+        _walk_half(
+            t[lower], t[upper], rows[lower], w[lower], w[upper], -1.0,
+            degree, margin, scale, gradient, m0[lower], reach[lower],
+        )  # fmt: skip
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of one half."""
+    step = -1 if sign > 0 else 1
+    e = rows_t.size - 1 if sign > 0 else 0
+    j = rows_s.size - 1 if sign > 0 else 0
+    active = 0
+    total = 0.0
+    for _ in range(rows_t.size):
+        while active < reach[e]:
+            total += w_s[j] * u[rows_s[j]]
+            active += 1
+            j += step
+        out[rows_t[e]] += scale * w_t[e] * (u[rows_t[e]] * m0[e] - total)
+        e += step
+
+
+@njit(cache=True, nogil=True)
+def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        _add_half_curvature(
+            u, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out
+        )
+        _add_half_curvature(
+            u, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out
+        )
+
+
+@njit(cache=True, nogil=True)
+def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    """`_add_half_curvature` for all columns of U in one walk."""
+    step = -1 if sign > 0 else 1
+    e = rows_t.size - 1 if sign > 0 else 0
+    j = rows_s.size - 1 if sign > 0 else 0
+    active = 0
+    total = np.zeros(U.shape[1])
+    for _ in range(rows_t.size):
+        while active < reach[e]:
+            total += w_s[j] * U[rows_s[j]]
+            active += 1
+            j += step
+        out[rows_t[e]] += (scale * w_t[e]) * (U[rows_t[e]] * m0[e] - total)
+        e += step
+
+
+@njit(cache=True, nogil=True)
+def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        _add_half_curvatures(
+            U, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out
+        )
+        _add_half_curvatures(
+            U, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out
+        )
 
 
 class SortedPairs:
@@ -162,35 +206,62 @@ class SortedPairs:
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float = 1.0) -> None:
-        self._fill(blocks, s, degree, margin, _sorted_entries(blocks, s))
+        order = _sorted_entries(blocks, s)
+        rows = blocks.rows[order]
+        weight = blocks.weight if blocks.unweighted else blocks.weight[order]
+        del order
+        self._fill(blocks, s, degree, margin, rows, weight)
 
     def _fill(
-        self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float, order: NDArray[np.intp]
+        self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float, rows: NDArray, weight: Vector
     ) -> None:
-        self._blocks = blocks
+        self._blocks, self._rows, self._weight = blocks, rows, weight
         self._scale = 1.0 / blocks.total_weight
-        self._rows = blocks.rows[order]
-        self._weight = blocks.weight if blocks.unweighted else blocks.weight[order]
         self._m0 = np.empty(self._rows.size)
         self._reach = np.empty(self._rows.size, dtype=blocks.rows.dtype)
         self.gradient = np.zeros(blocks.n_rows)
-        self.value: float = _walk_blocks(
-            s, self._rows, self._weight, blocks.start, blocks.split, degree, margin, self._scale,
-            self.gradient, self._m0, self._reach,
-        )  # fmt: skip
+        self.value: float = self._walk(s[self._rows], degree, margin)
+
+    def _walk(self, t: Vector, degree: int, margin: float) -> float:
+        """Fill gradient, M0 and reach; the two halves of a single block touch different rows, so two threads may."""
+        b, rows, w = self._blocks, self._rows, self._weight
+        if b.n_blocks > 1:
+            return _walk_blocks(
+                t, rows, w, b.start, b.split, degree, margin, self._scale, self.gradient, self._m0, self._reach
+            )
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+
+        def half(own: slice, other: slice, sign: float) -> float:
+            return _walk_half(
+                t[own], t[other], rows[own], w[own], w[other], sign,
+                degree, margin, self._scale, self.gradient, self._m0[own], self._reach[own],
+            )  # fmt: skip
+
+        return in_parallel(lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size)[0]
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u, for the squared hinge."""
         out = np.zeros(u.size)
-        b = self._blocks
-        _add_curvature(
-            u, self._rows, self._weight, b.start, b.split, self._m0, self._reach, 2.0 * self._scale, out
-        )
+        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
+        if b.n_blocks > 1:
+            _add_curvature(u, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
+            return out
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+
+        def half(own: slice, other: slice, sign: float) -> None:
+            _add_half_curvature(
+                u, rows[own], rows[other], w[own], w[other], sign, self._m0[own], self._reach[own], scale, out
+            )
+
+        in_parallel(lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size)
         return out
 
     def curvature_matrix(self, U: Vector) -> Vector:
         """F''(s) U for the columns of U, for the squared hinge."""
-        return np.column_stack([self.curvature_product(u) for u in np.ascontiguousarray(U.T)])
+        out = np.zeros(U.shape)
+        b = self._blocks
+        _add_curvatures(U, self._rows, self._weight, b.start, b.split, self._m0, self._reach, 2.0 * self._scale, out)
+        return out
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
@@ -202,20 +273,22 @@ class SmoothedHingePairs:
     """The mean smoothed hinge of the given width over all pairs of `blocks`, at scores `s`.
 
     The smoothed hinge is a difference of two squared hinges, ((1 - t)_+^2 - (1 - width - t)_+^2) / (2 width), so it
-    takes one sort and two walks.
+    takes one sort and two walks. The difference loses digits in the ratio of the scores' span to the width, which is
+    harmless on the way to a hinge solution, where both are moderate.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, width: float) -> None:
-        order = _sorted_entries(blocks, s)
-        self._outer, self._inner = SortedPairs.__new__(SortedPairs), SortedPairs.__new__(SortedPairs)
-        self._outer._fill(blocks, s, 2, 1.0, order)
-        self._inner._fill(blocks, s, 2, 1.0 - width, order)
+        self._outer, self._inner = SortedPairs(blocks, s, 2), SortedPairs.__new__(SortedPairs)
+        self._inner._fill(blocks, s, 2, 1.0 - width, self._outer._rows, self._outer._weight)
         self._factor = 0.5 / width
         self.value = self._factor * (self._outer.value - self._inner.value)
         self.gradient = self._difference(self._outer.gradient, self._inner.gradient)
+        del self._outer.gradient, self._inner.gradient
 
     def _difference(self, outer: Vector, inner: Vector) -> Vector:
-        return self._factor * (outer - inner)
+        outer -= inner
+        outer *= self._factor
+        return outer
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""
@@ -234,8 +307,11 @@ def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
     """Entries ordered by (half of a block, score)."""
     if blocks.n_blocks == 1:
         split = blocks.split[0]
-        lower = argsort(s[blocks.rows[:split]])
-        upper = argsort(s[blocks.rows[split:]])
+        lower, upper = in_parallel(
+            lambda: argsort(s[blocks.rows[:split]]),
+            lambda: argsort(s[blocks.rows[split:]]),
+            work=s.size,
+        )
         upper += split
         return np.concatenate([lower, upper])
     half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()

@@ -29,9 +29,12 @@ __all__ = ["bundle"]
 
 Vector = NDArray[np.float64]
 
-# The smoothing is taken back in these strides, each solved to this relative gradient norm, before the last one.
-_WIDTHS = (0.1, 0.01)
+# The smoothing begins at this width and is taken back by this factor at a time; each width is solved to this relative
+# gradient norm, and none with more than this many steps: what is missing then is left to the cutting planes.
+_FIRST_WIDTH = 0.1
+_STRIDE = 0.1
 _ROUGH = 1e-2
+_SMOOTH_STEPS = 50
 # The next plane is cut this far from the best point towards the model's minimiser.
 _CUT_BEYOND = 0.1
 # A plane that has had no weight for this many steps is dropped.
@@ -151,7 +154,7 @@ def bundle(
         value = here.value + 0.5 * alpha * float(w @ w)
         cut = s + _CUT_BEYOND * (1.0 - step) * q
         model.add(*_plane(objective.at(cut), cut, design))
-    return SolverResult(w, value, gap, iteration, gap <= tol, progress.history)
+    return SolverResult(w, s, value, gap, iteration, gap <= tol, progress.history)
 
 
 def _smoothed_start(
@@ -165,16 +168,20 @@ def _smoothed_start(
 ) -> tuple[Vector, tuple[Vector, float]]:
     """Weights near the solution, and the plane that the smoothed objective has there."""
     penalty = np.full(design.n_columns, alpha)
-    for width in _WIDTHS:
+    steps = min(max_iter, _SMOOTH_STEPS)
+    width, last_width = _FIRST_WIDTH, 0.5 * tol
+    while width > 2.0 * last_width:
         rounded = objective.smoothed(width)
-        w = newton(rounded, design, penalty, start=w, tol=_ROUGH, max_iter=max_iter, progress=progress).w
+        w = newton(rounded, design, penalty, start=w, tol=_ROUGH, max_iter=steps, progress=progress).w
+        width *= _STRIDE
     # The last width costs at most half of it in the gap, the last gradient its square over 2 alpha: a quarter of the
     # tolerance each, as far as the level of the objective can be told beforehand.
-    narrow = objective.smoothed(0.5 * tol)
+    narrow = objective.smoothed(last_width)
+    w = np.zeros(design.n_columns) if w is None else w
     level = objective.at(design.scores(w)).value + 0.5 * alpha * float(w @ w)
     goal = float(np.sqrt(0.5 * alpha * tol * level))
     result = newton(
-        narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, max_iter=max_iter, progress=progress
+        narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, max_iter=steps, progress=progress
     )
     s = design.scores(result.w)
     return result.w, _plane(narrow.at(s), s, design)

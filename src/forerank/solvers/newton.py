@@ -96,11 +96,13 @@ def _newton_on_rows(
     progress: Progress,
     gradient_norm: float = 0.0,
 ) -> SolverResult:
+    both = np.empty((2, design.n_rows))
+    both[1] = objective.at(np.zeros(design.n_rows)).gradient
     s = design.scores(w)
     here = objective.at(s)
-    at_zero = objective.at(np.zeros(design.n_rows)).gradient
-    gradient, gradient_at_zero = design.adjoints(np.stack([here.gradient, at_zero]))
-    del at_zero
+    both[0] = here.gradient
+    gradient, gradient_at_zero = design.adjoints(both)
+    del both
     gradient += penalty * w
     reference = float(np.linalg.norm(gradient_at_zero))
     if reference > 0.0:
@@ -125,7 +127,7 @@ def _newton_on_rows(
         w = w + step * p
         s += step * q
         gradient = design.adjoint(here.gradient) + penalty * w
-    return SolverResult(w, value, optimality, iteration, optimality <= tol, progress.history)
+    return SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history)
 
 
 def _newton_direction(
@@ -222,5 +224,5 @@ def _sampled_hessian(
     hessian[on_diagonal] += penalty
     # A column that hardly varies in the sample looks flat there; the diagonal over all rows says what it really has.
     hessian[on_diagonal] = np.maximum(hessian[on_diagonal], diagonal) * (1.0 + 1e-10)
-    factor = cho_factor(hessian, lower=True, overwrite_a=True)
-    return lambda r: cho_solve(factor, r)
+    inverse = cho_solve(cho_factor(hessian, lower=True, overwrite_a=True), np.eye(d))
+    return lambda r: inverse @ r

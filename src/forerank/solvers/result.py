@@ -52,6 +52,8 @@ class SolverResult:
     ----------
     w : array
         The weights.
+    scores : array
+        X w.
     objective : float
         F(X w) + penalty at w.
     optimality : float
@@ -65,6 +67,7 @@ class SolverResult:
     """
 
     w: NDArray[np.float64]
+    scores: NDArray[np.float64]
     objective: float
     optimality: float
     n_iter: int

@@ -1,0 +1,69 @@
+"""A few threads for kernels that release the interpreter lock; parallelism sits above the kernels, never in them."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["in_parallel", "in_row_chunks", "serial_blas"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+# Multiplications below which a second thread costs more than it saves, and rows for the heavier work per row of sums.
+_MULTIPLICATIONS_PER_THREAD = 300_000
+_ROWS_PER_THREAD = 10_000
+
+
+@cache
+def _n_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_n_threads(), thread_name_prefix="forerank")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a parent process do not exist in a forked child.
+    os.register_at_fork(after_in_child=_executor.cache_clear)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def serial_blas() -> AbstractContextManager:
+    """Keep BLAS on one thread for a while.
+
+    Solvers call BLAS on small matrices only, and its idle threads would spin on the cores that the kernels here use.
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -> tuple[A, B]:
+    """Both results; on two threads if there are that many rows to work on."""
+    if work < 2 * _ROWS_PER_THREAD or _n_threads() == 1:
+        return first(), second()
+    future = _executor().submit(second)
+    return first(), future.result()
+
+
+def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
+    """Call work(begin, end) over all rows, on several threads if there is enough to do."""
+    n_chunks = min(_n_threads(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
+    if n_chunks <= 1:
+        work(0, n_rows)
+        return
+    bounds = [n_rows * k // n_chunks for k in range(n_chunks + 1)]
+    futures = [_executor().submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
+    work(bounds[0], bounds[1])
+    for future in futures:
+        future.result()

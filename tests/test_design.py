@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from forerank.design import make_design
+
+N, D = 900, 37
+
+
+def matrices():
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((N, D)) * (rng.random((N, D)) < 0.4)
+    dense = dense.astype(np.float32).astype(float)  # the same numbers in both precisions
+    csr = sp.csr_array(dense)
+    wide = sp.csr_array((csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)), shape=csr.shape)
+    frozen = dense.copy()
+    frozen.flags.writeable = False
+    return {
+        "C": dense,
+        "Fortran": np.asfortranarray(dense),
+        "strided": np.repeat(dense, 2, axis=0)[::2],
+        "read-only": frozen,
+        "C float32": dense.astype(np.float32),
+        "Fortran float32": np.asfortranarray(dense.astype(np.float32)),
+        "CSR": csr,
+        "CSR float32": csr.astype(np.float32),
+        "CSR int64": wide,
+        "csr_matrix": sp.csr_matrix(dense),
+    }
+
+
+MATRICES = matrices()
+
+
+@pytest.fixture(params=MATRICES)
+def X(request):
+    return MATRICES[request.param]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("subset", [False, True])
+@pytest.mark.parametrize("threads", [False, True])
+def test_products(X, intercept, subset, threads, monkeypatch):
+    if threads:
+        monkeypatch.setattr("forerank.threads._MULTIPLICATIONS_PER_THREAD", 1000)
+        monkeypatch.setattr("forerank.threads._n_threads", lambda: 3)
+    rng = np.random.default_rng(1)
+    exact = MATRICES["C"]
+    design = make_design(X, intercept=intercept)
+    if intercept:
+        exact = np.column_stack([exact, np.ones(N)])
+    if subset:
+        rows = rng.permutation(N)[:250]
+        exact, design = exact[rows], design.rows(rows)
+        again = rng.permutation(250)[:100]
+        exact, design = exact[again], design.rows(again)
+    assert (design.n_rows, design.n_columns) == exact.shape
+    w, G = rng.standard_normal(exact.shape[1]), rng.standard_normal((3, exact.shape[0]))
+    G[:, ::5] = 0.0
+    # Single-precision data are multiplied and added in double precision.
+    assert_allclose(design.scores(w), exact @ w, rtol=1e-12, atol=1e-12)
+    assert_allclose(design.adjoint(G[0]), exact.T @ G[0], rtol=1e-12, atol=1e-12)
+    assert_allclose(design.adjoints(G), G @ exact, rtol=1e-12, atol=1e-12)
+    first, second = design.moments(G[1])
+    assert_allclose(first, exact.T @ G[1], rtol=1e-12, atol=1e-12)
+    assert_allclose(second, (exact**2).T @ G[1], rtol=1e-12, atol=1e-12)
+    assert_array_equal(design.toarray(), exact)
+
+
+def test_threads_do_not_change_a_bit(monkeypatch):
+    monkeypatch.setattr("forerank.threads._MULTIPLICATIONS_PER_THREAD", 1000)
+    monkeypatch.setattr("forerank.threads._n_threads", lambda: 3)
+    design = make_design(MATRICES["CSR"])
+    g = np.random.default_rng(2).standard_normal(N)
+    first = design.adjoint(g)
+    for _ in range(20):
+        assert_array_equal(design.adjoint(g), first)

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from forerank.losses import SmoothedHinge, get_loss
+
+LOSSES = [*map(get_loss, ("exponential", "hinge", "logistic", "squared", "squared_hinge")), SmoothedHinge(0.3)]
+# Margins away from the kinks at 1 and 0.7.
+MARGINS = np.concatenate([np.linspace(-4.0, 0.65, 30), np.linspace(0.75, 0.95, 5), np.linspace(1.05, 5.0, 20)])
+SMALL = 1e-5
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+class TestDerivatives:
+    def test_slope_is_the_derivative_of_the_value(self, loss):
+        difference = (loss.value(MARGINS + SMALL) - loss.value(MARGINS - SMALL)) / (2 * SMALL)
+        assert_allclose(loss.slope(MARGINS), difference, rtol=1e-8, atol=1e-9)
+
+    def test_curvature_is_the_derivative_of_the_slope(self, loss):
+        difference = (loss.slope(MARGINS + SMALL) - loss.slope(MARGINS - SMALL)) / (2 * SMALL)
+        assert_allclose(loss.curvature(MARGINS), difference, rtol=1e-8, atol=1e-9)
+
+    def test_conjugate_meets_the_loss_along_its_slopes(self, loss):
+        # Fenchel: l(t) + l*(v) >= v t, with equality for v = l'(t).
+        v = loss.slope(MARGINS)
+        assert_allclose(loss.value(MARGINS) + loss.conjugate(v), v * MARGINS, atol=1e-10)
+
+    def test_conjugate_bounds_everywhere(self, loss):
+        v = np.linspace(-3.0, 1.0, 41)
+        room = loss.value(MARGINS)[:, None] + loss.conjugate(v) - np.outer(MARGINS, v)
+        assert room.min() >= -1e-12
+
+    def test_a_margin_loss_never_rises(self, loss):
+        if loss.name == "squared":
+            pytest.skip("the squared loss turns at t = 1")
+        assert np.all(np.diff(loss.value(np.linspace(-5, 5, 200))) <= 0.0)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
+def test_a_margin_of_exactly_one_is_satisfied(name):
+    loss = get_loss(name)
+    assert loss.value(1.0) == loss.slope(1.0) == loss.curvature(1.0) == 0.0
+
+
+def test_extreme_margins_do_not_overflow():
+    loss = get_loss("logistic")
+    assert_allclose(loss.value([-1e6, 1e6]), [1e6, 0.0])
+    assert_allclose(loss.slope([-1e6, 1e6]), [-1.0, 0.0])
+    assert get_loss("exponential").value(-1e4) == np.inf
+
+
+@pytest.mark.parametrize("width", [1.0, 1e-2])
+def test_smoothing_loses_at_most_half_its_width(width):
+    lost = get_loss("hinge").value(MARGINS) - SmoothedHinge(width).value(MARGINS)
+    assert lost.min() >= 0.0
+    assert lost.max() <= width / 2 * (1 + 1e-12)
+
+
+def test_unknown_loss_names_the_choices():
+    with pytest.raises(ValueError, match="'absolute' is not known; choose one of 'exponential', 'hinge'"):
+        get_loss("absolute")
+    with pytest.raises(ValueError, match="width must be positive"):
+        SmoothedHinge(0.0)
