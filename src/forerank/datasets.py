@@ -50,4 +50,4 @@ def load(name: str) -> Dataset:
             X = sp.csr_array(parts, shape=tuple(archive["X_shape"]))
         else:
             X = archive["X"]
-        return Dataset(name, X, archive["y"], archive["qid"] if "qid" in archive else None)
+        return Dataset(name, X, archive["y"], archive.get("qid"))

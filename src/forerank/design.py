@@ -9,6 +9,7 @@ Large products run on two or more threads, each on its share of the rows.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +55,7 @@ class Design(ABC):
         """A dense double-precision copy; meant for small samples of rows."""
 
 
-def make_design(X: NDArray | sp.csr_matrix | sp.csr_array, *, intercept: bool = False) -> Design:
+def make_design(X: Any, *, intercept: bool = False) -> Design:
     """The design of an array or CSR matrix; with `intercept`, a last column of ones that is not stored."""
     design: Design
     if sp.issparse(X):
@@ -143,7 +144,10 @@ class DenseDesign(Design):
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
-            lambda a, b, out: kernel(self._X, self._index, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self.n_rows * self.n_columns
+            lambda a, b, out: kernel(self._X, self._index, G, a, b, out),
+            self.n_rows,
+            (n_sums, self.n_columns),
+            self.n_rows * self.n_columns,
         )
 
     def rows(self, index: Rows) -> Design:
@@ -213,7 +217,10 @@ class FortranDesign(Design):
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
-            lambda a, b, out: kernel(self._columns, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self.n_rows * self.n_columns
+            lambda a, b, out: kernel(self._columns, G, a, b, out),
+            self.n_rows,
+            (n_sums, self.n_columns),
+            self.n_rows * self.n_columns,
         )
 
     def rows(self, index: Rows) -> Design:
@@ -278,9 +285,7 @@ class CSRDesign(Design):
 
     def scores(self, w: Vector) -> Vector:
         out = np.empty(self.n_rows)
-        in_row_chunks(
-            lambda a, b: _csr_scores(*self._csr, self._index, w, a, b, out), self.n_rows, self._stored
-        )
+        in_row_chunks(lambda a, b: _csr_scores(*self._csr, self._index, w, a, b, out), self.n_rows, self._stored)
         return out
 
     def adjoints(self, G: Vector) -> Vector:
@@ -292,7 +297,10 @@ class CSRDesign(Design):
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
-            lambda a, b, out: kernel(*self._csr, self._index, G, a, b, out), self.n_rows, (n_sums, self.n_columns), self._stored
+            lambda a, b, out: kernel(*self._csr, self._index, G, a, b, out),
+            self.n_rows,
+            (n_sums, self.n_columns),
+            self._stored,
         )
 
     def rows(self, index: Rows) -> Design:

@@ -195,7 +195,9 @@ class Squared(Loss):
         return v + v * v / 4.0
 
 
-_LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Hinge(), SmoothedHinge(), SquaredHinge(), Logistic(), Exponential(), Squared())}
+_LOSSES: dict[str, Loss] = {
+    loss.name: loss for loss in (Exponential(), Hinge(), Logistic(), SmoothedHinge(), Squared(), SquaredHinge())
+}
 
 
 def get_loss(loss: str | Loss) -> Loss:

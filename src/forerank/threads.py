@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -16,7 +17,7 @@ B = TypeVar("B")
 
 # Multiplications below which a second thread costs more than it saves, and rows for the heavier work per row of sums.
 _MULTIPLICATIONS_PER_THREAD = 300_000
-_ROWS_PER_THREAD = 10_000
+_ROWS_PER_THREAD = 25_000
 
 
 @cache
@@ -63,7 +64,7 @@ def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications
         work(0, n_rows)
         return
     bounds = [n_rows * k // n_chunks for k in range(n_chunks + 1)]
-    futures = [_executor().submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
+    futures = [_executor().submit(work, a, b) for a, b in pairwise(bounds[1:])]
     work(bounds[0], bounds[1])
     for future in futures:
         future.result()

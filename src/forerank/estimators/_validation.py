@@ -1,6 +1,7 @@
 """Turning what users pass to fit into what objectives take; every refusal says what came and what to do."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["check_choice", "check_groups", "check_number", "check_weights", "encode_classes"]
+__all__ = ["check_choice", "check_number", "check_weights", "encode_classes"]
 
 
 def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
@@ -37,41 +38,19 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     lowest = weight.min()
     if lowest < 0.0:
         row = int(np.argmin(weight))
-        raise ValueError(
-            f"sample_weight must not be negative; row {row} has {lowest}. Use zero to leave a row out."
-        )
+        raise ValueError(f"sample_weight must not be negative; row {row} has {lowest}. Use zero to leave a row out.")
     if weight.max() == 0.0:
         raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
     return None if lowest == weight.max() else weight
 
 
-def check_groups(qid: Any, n_rows: int) -> NDArray[np.integer] | None:
-    """Group numbers for one label per row, any hashable labels in any order."""
-    if qid is None:
-        return None
-    labels = np.asarray(qid)
-    if labels.ndim != 1 or labels.size != n_rows:
-        raise ValueError(
-            f"qid must name the group of each row: expected {n_rows} labels for {n_rows} rows, got an array of shape "
-            f"{labels.shape}. (Group sizes are not accepted; repeat each group's label for its rows.)"
-        )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        row = int(np.flatnonzero(np.isnan(labels))[0])
-        raise ValueError(f"qid is missing (NaN) for row {row}; every row needs a group.")
-    if labels.dtype.kind != "O":
-        return np.unique(labels, return_inverse=True)[1]
-    number: dict[Hashable, int] = {}
-    return np.fromiter((number.setdefault(label, len(number)) for label in labels), dtype=np.int64, count=n_rows)
-
-
 def check_number(name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False) -> None:
     """Refuse what is not a number above the bound."""
     kind = Integral if integer else Real
-    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
+    fits = isinstance(value, kind) and not isinstance(value, bool) and isfinite(value)
     if not fits or value < low or (strict and value == low):
-        raise ValueError(
-            f"{name} must be {'an integer' if integer else 'a number'} {'>' if strict else '>='} {low:g}; got {value!r}."
-        )
+        what, bound = "an integer" if integer else "a number", ">" if strict else ">="
+        raise ValueError(f"{name} must be {what} {bound} {low:g}; got {value!r}.")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -13,9 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forerank._ranking import query_numbers
 from forerank.design import make_design
-from forerank.estimators._validation import check_choice, check_groups, check_number, check_weights, encode_classes
-from forerank.objectives import AllPairs, Objective, Pointwise, Profiled
+from forerank.estimators._validation import check_choice, check_number, check_weights, encode_classes
+from forerank.objectives import AllPairs, Pointwise, Profiled
 from forerank.pairsums import check_edges
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.threads import serial_blas
@@ -23,7 +23,7 @@ from forerank.threads import serial_blas
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
 
 Vector = NDArray[np.float64]
-Matrix = NDArray | sp.csr_matrix | sp.csr_array
+Matrix = Any  # an array or a CSR matrix, as validate_data returns it
 
 _PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
@@ -52,9 +52,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
         """X without a copy, and each row's class number."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True
-        )
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
         self.classes_, codes = encode_classes(y)
         if self.classes_.size < 2:
             raise ValueError(
@@ -62,7 +60,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
             )
         return X, codes
 
-    def _solve(self, objective: Objective, X: Matrix, *, intercept: bool) -> SolverResult:
+    def _solve(self, objective: Any, X: Matrix, *, intercept: bool) -> SolverResult:
         """Run the solver that fits the objective; an interruption leaves the latest weights behind."""
         design = make_design(X, intercept=intercept)
         start = self._warm_weights(design.n_columns, intercept)
@@ -376,7 +374,7 @@ class PairwiseRanker(_LinearRanker):
         self._check_parameters()
         X, codes = self._read(X, y)
         weight = check_weights(sample_weight, codes.size)
-        group = check_groups(qid, codes.size)
+        group = None if qid is None else query_numbers(qid, codes.size)
         objective = AllPairs(codes, self.loss, weight=weight, group=group, edges=self._edges())
         self._check_pairs(objective, codes, weight, group)
         scores = self._solve(objective, X, intercept=False).scores
@@ -463,9 +461,7 @@ def _class_weights(
     return compute_class_weight(dict(class_weight), classes=classes, y=classes)
 
 
-def _prevalence_thresholds(
-    scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int
-) -> Vector:
+def _prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:
     """Midway between the neighbouring scores that leave each class as much weight as it has in y."""
     if weight is not None:
         present = weight > 0.0

@@ -1,7 +1,7 @@
 """Objectives: functions of the scores alone."""
 
 from forerank.objectives.allpairs import AllPairs
-from forerank.objectives.base import Curved, Linearization, Objective, Smoothable
+from forerank.objectives.base import Curved, Linearization, Objective, Smoothable, SmoothObjective
 from forerank.objectives.pointwise import Pointwise, Profiled
 
-__all__ = ["AllPairs", "Curved", "Linearization", "Objective", "Pointwise", "Profiled", "Smoothable"]
+__all__ = ["AllPairs", "Curved", "Linearization", "Objective", "Pointwise", "Profiled", "SmoothObjective", "Smoothable"]

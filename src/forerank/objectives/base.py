@@ -1,13 +1,13 @@
 """What a solver may ask of an objective: a function of the scores alone."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-__all__ = ["Curved", "Linearization", "Objective", "Smoothable"]
+__all__ = ["Curved", "Linearization", "Objective", "SmoothObjective", "Smoothable"]
 
 
 class Linearization(Protocol):
@@ -34,6 +34,19 @@ class Curved(Protocol):
         """The diagonal of F''(s)."""
 
 
+class SmoothObjective(Protocol):
+    """An objective without kinks."""
+
+    n_rows: int
+    smooth: bool
+
+    def at(self, s: Vector) -> Curved:
+        """Value, gradient and curvature at the scores s."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], SmoothObjective] | None":
+        """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
+
+
 class Objective(Protocol):
     """A convex function F of n scores, a mean over rows or pairs."""
 
@@ -43,13 +56,10 @@ class Objective(Protocol):
     def at(self, s: Vector) -> Linearization:
         """Value, gradient and, for smooth objectives, curvature at the scores s."""
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Objective] | None":
-        """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
-
 
 @runtime_checkable
 class Smoothable(Objective, Protocol):
     """An objective with kinks that has smooth lower bounds as close to it as one likes."""
 
-    def smoothed(self, width: float) -> Objective:
+    def smoothed(self, width: float) -> Any:
         """A smooth objective that is nowhere above this one, and nowhere more than width/2 below it."""

@@ -31,7 +31,7 @@ class PairBlocks:
     `n_idle` those that stand in no block, so in no pair. `unweighted` says that every weight is one.
     """
 
-    rows: NDArray[np.int32] | NDArray[np.int64]
+    rows: NDArray[np.signedinteger]
     weight: NDArray[np.float64]
     start: NDArray[np.int64]
     split: NDArray[np.int64]
@@ -50,7 +50,7 @@ class PairBlocks:
             out = np.zeros(self.n_rows)
             out[self.rows] = by_entry
             return out
-        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows)
+        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows).astype(float, copy=False)
 
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], PairBlocks] | None":
         """About `size` rows, and the blocks they form, numbered within the sample; None if that would save little.
@@ -120,10 +120,7 @@ class PairBlocks:
         present = np.arange(n) if weight is None else np.flatnonzero(weight)
         grade = grade[present]
         group = None if group is None else group[present]
-        if edges is None:
-            levels = _order_levels(grade)
-        else:
-            levels = _graph_levels(grade, edges)
+        levels = _order_levels(grade) if edges is None else _graph_levels(grade, edges)
         pieces = [_blocks_of_level(side, key, group) for side, key in levels]
         entries = np.concatenate([p[0] for p in pieces]) if pieces else np.empty(0, dtype=np.intp)
         sizes = np.concatenate([p[1] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
@@ -139,7 +136,7 @@ class PairBlocks:
             split=split,
             total_weight=_total_weight(entry_weight, start, split),
             n_rows=n,
-            n_idle=n - np.count_nonzero(np.bincount(rows, minlength=n)) if pieces else n,
+            n_idle=n - int(np.count_nonzero(np.bincount(rows, minlength=n))) if pieces else n,
             unweighted=weight is None,
         )
 

@@ -65,7 +65,8 @@ def _kernel_tables() -> NDArray[np.float64]:
 
 def _stencil_polynomials() -> NDArray[np.float64]:
     """Row m: coefficients, lowest power first, of the Lagrange weight of node m at x in [-1/2, 1/2) about the middle
-    of the fourth and the fifth of 8 equidistant nodes."""
+    of the fourth and the fifth of 8 equidistant nodes.
+    """
     positions = np.arange(STENCIL) - (STENCIL - 1) / 2
     rows = []
     for m, own in enumerate(positions):
@@ -85,10 +86,10 @@ class _Cells(NamedTuple):
     """The occupied cells of a set of scores: cell number, row count, lowest and highest score; and each row's cell."""
 
     number: NDArray[np.int64]
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
     low: Vector
     high: Vector
-    index: NDArray[np.int32]
+    of_row: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +191,7 @@ def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
-    """Add the kernel sums of node charges to the nodes `out`, whose first is `shift` nodes right of the first charge."""
+    """Add the kernel sums of node charges to the nodes `out`, which begin `shift` nodes right of the first charge."""
     middle = (table.size - 1) // 2
     for b in range(charge.size):
         q = charge[b]
@@ -268,7 +269,8 @@ def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ig
 @njit(cache=True, nogil=True)
 def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-untyped-def]
     """Charge and first moment, about each target cell's left end, of the sources at least two cells away on the side
-    where the kernel does not vanish: above for upper targets (sign = 1), below for lower ones (sign = -1)."""
+    where the kernel does not vanish: above for upper targets (sign = 1), below for lower ones (sign = -1).
+    """
     far = np.zeros((number.size, 2))
     step = -1 if sign > 0 else 1
     c = number.size - 1 if sign > 0 else 0
@@ -357,7 +359,7 @@ class LogisticSources:
 
     def _fill(self, s: Vector, q: Vector, cells: _Cells, also_nodes: NDArray[np.int64] | None = None) -> None:
         """Nodes for cells with many sources and for those numbered in also_nodes; points for the others."""
-        few = cells.count < FEW_SOURCES
+        few = cells.size < FEW_SOURCES
         if also_nodes is not None:
             few &= ~np.isin(cells.number, also_nodes)
         self._number = cells.number
@@ -365,14 +367,14 @@ class LogisticSources:
         self._range = _node_range(cells)[~few]
         powers = np.zeros((self._range.shape[0], INTERVALS, STENCIL))
         if powers.size:
-            _spread(s, q, cells.number, cells.index, self._slot, powers)
+            _spread(s, q, cells.number, cells.of_row, self._slot, powers)
         self._nodes = np.zeros((powers.shape[0], NODES))
         for cell_powers, (first, last), nodes in zip(powers, self._range, self._nodes, strict=True):
             _powers_to_nodes(cell_powers, first, last - STENCIL + 1, _POLYNOMIALS, nodes)
-        points = np.flatnonzero(few[cells.index]) if few.any() else np.empty(0, dtype=np.intp)
-        points = points[np.argsort(cells.index[points], kind="stable")]
+        points = np.flatnonzero(few[cells.of_row]) if few.any() else np.empty(0, dtype=np.intp)
+        points = points[np.argsort(cells.of_row[points], kind="stable")]
         self._point_s, self._point_q = s[points], q[points]
-        per_cell = np.bincount(cells.index[points], minlength=cells.number.size)
+        per_cell = np.bincount(cells.of_row[points], minlength=cells.number.size)
         self._point_start = np.concatenate([[0], np.cumsum(per_cell)])
 
     def _numbers_with_nodes(self) -> NDArray[np.int64]:
@@ -385,7 +387,7 @@ class LogisticSources:
         points = _locate(s)
         with_nodes = np.union1d(
             np.union1d(self._numbers_with_nodes(), other._numbers_with_nodes()),
-            points.number[points.count >= FEW_SOURCES],
+            points.number[points.size >= FEW_SOURCES],
         )
         merged = LogisticSources.__new__(LogisticSources)
         merged._fill(s, np.concatenate([self._point_q, other._point_q]), points, also_nodes=with_nodes)
@@ -440,19 +442,19 @@ class LogisticSources:
             for c, (first, last) in enumerate(node_range):
                 for o in range(len(orders)):
                     _nodes_to_polynomials(nodes[c, o], first, last - STENCIL + 1, _POLYNOMIALS, coefficients[c, o])
-            _read_polynomials(t, cells.number, cells.index, slot, coefficients, out)
+            _read_polynomials(t, cells.number, cells.of_row, slot, coefficients, out)
         if not with_nodes.all():
-            _read_points(t, cells.number, cells.index, slot, source, sign, order_array, out)
+            _read_points(t, cells.number, cells.of_row, slot, source, sign, order_array, out)
         if (self._number[-1] - cells.number[0]) * sign >= 2 or (self._number[0] - cells.number[-1]) * sign >= 2:
             far = _far_sums(cells.number, self._number, *self._cell_totals(), sign)
-            _read_far(t, cells.number, cells.index, far, sign, order_array, out)
+            _read_far(t, cells.number, cells.of_row, far, sign, order_array, out)
         return out
 
     def _target_slots(self, cells: _Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Which target cells get nodes, and a running number for them (-1 for the others)."""
         dense = self._numbers_with_nodes()
         beside = np.searchsorted(dense, cells.number + 1, side="right") > np.searchsorted(dense, cells.number - 1)
-        with_nodes = beside | (cells.count > MANY_TARGETS)
+        with_nodes = beside | (cells.size > MANY_TARGETS)
         return np.where(with_nodes, np.cumsum(with_nodes) - 1, -1), with_nodes
 
     def _cell_totals(self) -> tuple[Vector, Vector]:
@@ -570,20 +572,21 @@ class GriddedPairs:
         return self._by_row(u_entry)
 
     def curvature_matrix(self, U: Vector) -> Vector:
-        """F''(s) U for the columns of U, to single precision: all kernels of a block at once, meant for few rows."""
+        """F''(s) U for the columns of U, roughly: scores are rounded to bins, which is enough for a preconditioner.
+
+        Cost: that of reading U, and no more than a few hundred bins.
+        """
         b, w = self._blocks, self._blocks.weight
         out = np.zeros(U.shape)
         for k in range(b.n_blocks):
-            lower = slice(b.start[k], b.split[k])
-            # A few upper rows at a time, so that the kernels do not outgrow the scores.
-            for begin in range(b.split[k], b.start[k + 1], 128):
-                upper = slice(begin, min(begin + 128, b.start[k + 1]))
-                kernel = _single_precision_curvature(self._t[upper], self._t[lower])
-                if not b.unweighted:
-                    kernel *= np.outer(w[upper], w[lower])
-                i, j = b.rows[upper], b.rows[lower]
-                out[i] += kernel.sum(axis=1)[:, None] * U[i] - kernel @ U[j]
-                out[j] += kernel.sum(axis=0)[:, None] * U[j] - kernel.T @ U[i]
+            lower, upper = slice(b.start[k], b.split[k]), slice(b.split[k], b.start[k + 1])
+            bins, n_bins, width = _bins(self._t, b.start[k], b.start[k + 1])
+            e = np.exp(-width * np.abs(np.subtract.outer(np.arange(n_bins), np.arange(n_bins))))
+            kernel = e / (1.0 + e) ** 2
+            for own, other in ((lower, upper), (upper, lower)):
+                charges = np.zeros((n_bins, U.shape[1] + 1))
+                _add_to_bins(U, b.rows[other], w[other], bins[other], charges)
+                _subtract_bins(U, b.rows[own], w[own], bins[own], kernel @ charges, out)
         out *= self._scale
         return out
 
@@ -592,13 +595,32 @@ class GriddedPairs:
         return self._by_row(self._entry_curvature().copy())
 
 
-def _single_precision_curvature(upper: Vector, lower: Vector) -> Vector:
-    """K''(s_i - s_j) for all pairs; numpy's single-precision exp is several times faster."""
-    e = np.subtract.outer(upper.astype(np.float32), lower.astype(np.float32))
-    np.negative(np.abs(e, out=e), out=e)
-    np.exp(e, out=e)
-    e /= np.square(1.0 + e)
-    return e.astype(float)
+def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, float]:
+    """Each score's bin within the entries begin .. end - 1, of width 1/4, or wider where there would be over 512."""
+    low, high = t[begin:end].min(), t[begin:end].max()
+    width = max(0.25, (high - low) / 511)
+    return ((t - low) / width).astype(np.int64), int((high - low) / width) + 1, width
+
+
+@njit(cache=True, nogil=True)
+def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
+    """Weighted sums of the rows of U by bin; the last column is the weight."""
+    d = U.shape[1]
+    for e in range(rows.size):
+        u, c = U[rows[e]], charges[bins[e]]
+        for k in range(d):
+            c[k] += w[e] * u[k]
+        c[d] += w[e]
+
+
+@njit(cache=True, nogil=True)
+def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
+    """Add w_i (total_i u_i - sum_i) to each row, with sums and totals looked up by bin."""
+    d = U.shape[1]
+    for e in range(rows.size):
+        u, c, o = U[rows[e]], sums[bins[e]], out[rows[e]]
+        for k in range(d):
+            o[k] += w[e] * (c[d] * u[k] - c[k])
 
 
 class _Block:
@@ -621,9 +643,7 @@ class _Block:
         if self._n_intervals:
             grid = self._left, self._n_intervals
             return in_parallel(
-                lambda: _narrow_sums(
-                    self._t_upper, self._t_lower, q_lower, *grid, _TABLES[at_upper, :], _POLYNOMIALS
-                ),
+                lambda: _narrow_sums(self._t_upper, self._t_lower, q_lower, *grid, _TABLES[at_upper, :], _POLYNOMIALS),
                 lambda: _narrow_sums(
                     self._t_lower, self._t_upper, q_upper, *grid, _REVERSED_TABLES[at_lower, :], _POLYNOMIALS
                 ),

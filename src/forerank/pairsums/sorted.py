@@ -162,12 +162,8 @@ def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out
 def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        _add_half_curvature(
-            u, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out
-        )
-        _add_half_curvature(
-            u, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out
-        )
+        _add_half_curvature(u, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out)
+        _add_half_curvature(u, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out)
 
 
 @njit(cache=True, nogil=True)
@@ -191,12 +187,8 @@ def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, ou
 def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        _add_half_curvatures(
-            U, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out
-        )
-        _add_half_curvatures(
-            U, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out
-        )
+        _add_half_curvatures(U, rows[upper], rows[lower], w[upper], w[lower], 1.0, m0[upper], reach[upper], scale, out)
+        _add_half_curvatures(U, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out)
 
 
 class SortedPairs:
@@ -266,7 +258,9 @@ class SortedPairs:
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
         by_entry = 2.0 * self._scale * self._weight * self._m0
-        return np.bincount(self._rows, weights=by_entry, minlength=self._blocks.n_rows)
+        out = np.zeros(self._blocks.n_rows)
+        np.add.at(out, self._rows, by_entry)
+        return out
 
 
 class SmoothedHingePairs:
@@ -315,7 +309,5 @@ def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
         upper += split
         return np.concatenate([lower, upper])
     half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
-    half = np.repeat(
-        np.arange(half_start.size, dtype=np.int32), np.diff(np.append(half_start, blocks.start[-1]))
-    )
+    half = np.repeat(np.arange(half_start.size, dtype=np.int32), np.diff(np.append(half_start, blocks.start[-1])))
     return _stable_by_half(argsort(s[blocks.rows]), half, half_start)

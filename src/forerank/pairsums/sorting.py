@@ -46,7 +46,7 @@ def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
 
 
 def argsort(s: NDArray[np.float64]) -> Index:
-    """Row numbers by ascending score, ties by row number or in any order. Cost: N log N, about that of ``np.sort(s)``."""
+    """Row numbers by ascending score, ties in any order. Cost: N log N, about that of ``np.sort(s)``."""
     n = s.size
     if n < _PACKING_PAYS_FROM:
         return np.argsort(s)

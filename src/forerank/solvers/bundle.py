@@ -140,12 +140,14 @@ def bundle(
     value = here.value + 0.5 * alpha * float(w @ w)
     model.add(*_plane(here, s, design))
     bound = 0.0
-    for iteration in range(1, max_iter + 1):
+    n_iter = 0
+    while True:
+        n_iter += 1
         target, lower = model.minimum(0.1 * tol * value)
         bound = max(bound, lower)
         gap = (value - bound) / value if value > 0.0 else 0.0
         progress.record(w, design.n_rows, value, gap)
-        if gap <= tol:
+        if gap <= tol or n_iter == max_iter:
             break
         p, q = target - w, design.scores(target) - s
         step = _line_search(objective, s, q, w, p, alpha)
@@ -154,7 +156,7 @@ def bundle(
         value = here.value + 0.5 * alpha * float(w @ w)
         cut = s + _CUT_BEYOND * (1.0 - step) * q
         model.add(*_plane(objective.at(cut), cut, design))
-    return SolverResult(w, s, value, gap, iteration, gap <= tol, progress.history)
+    return SolverResult(w, s, value, gap, n_iter, gap <= tol, progress.history)
 
 
 def _smoothed_start(
@@ -180,9 +182,7 @@ def _smoothed_start(
     w = np.zeros(design.n_columns) if w is None else w
     level = objective.at(design.scores(w)).value + 0.5 * alpha * float(w @ w)
     goal = float(np.sqrt(0.5 * alpha * tol * level))
-    result = newton(
-        narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, max_iter=steps, progress=progress
-    )
+    result = newton(narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, max_iter=steps, progress=progress)
     s = design.scores(result.w)
     return result.w, _plane(narrow.at(s), s, design)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from forerank.design import Design
-from forerank.objectives.base import Curved, Objective
+from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.result import Progress, SolverResult
 
 __all__ = ["newton"]
@@ -35,11 +35,14 @@ _SMALLEST_SAMPLE = 1000
 _SAMPLE_TOL = 0.03
 # The sampled Hessian, d x d, is used where it is no larger than this many numbers per row.
 _HESSIAN_ENTRIES_PER_ROW = 2
+# Rows per column that it is built from, as long as a copy of them takes no more than so many numbers per row of X.
+_HESSIAN_ROWS = 16
+_COPY_PER_ROW = 3
 _MAX_CG = 250
 
 
 def newton(
-    objective: Objective,
+    objective: SmoothObjective,
     design: Design,
     penalty: Vector,
     *,
@@ -61,19 +64,21 @@ def newton(
             "loss such as 'squared_hinge' or 'logistic'."
         )
     progress = progress or Progress()
+    room = _COPY_PER_ROW * design.n_rows
     if start is None:
-        start = _start_from_sample(objective, design, penalty, tol, max_iter, progress, np.random.default_rng(0))
-    return _newton_on_rows(objective, design, penalty, start, tol, max_iter, progress, gradient_norm)
+        start = _start_from_sample(objective, design, penalty, tol, max_iter, progress, np.random.default_rng(0), room)
+    return _newton_on_rows(objective, design, penalty, start, tol, max_iter, progress, gradient_norm, room=room)
 
 
 def _start_from_sample(
-    objective: Objective,
+    objective: SmoothObjective,
     design: Design,
     penalty: Vector,
     tol: float,
     max_iter: int,
     progress: Progress,
     rng: np.random.Generator,
+    room: int,
 ) -> Vector:
     """The minimiser over a sample of the rows, or zero where there are too few rows for that to pay."""
     size = int(design.n_rows * _SAMPLE_FRACTION)
@@ -82,12 +87,12 @@ def _start_from_sample(
         return np.zeros(design.n_columns)
     rows, sampled = sample
     part = design.rows(rows)
-    start = _start_from_sample(sampled, part, penalty, tol, max_iter, progress, rng)
-    return _newton_on_rows(sampled, part, penalty, start, max(tol, _SAMPLE_TOL), max_iter, progress).w
+    start = _start_from_sample(sampled, part, penalty, tol, max_iter, progress, rng, room)
+    return _newton_on_rows(sampled, part, penalty, start, max(tol, _SAMPLE_TOL), max_iter, progress, room=room).w
 
 
 def _newton_on_rows(
-    objective: Objective,
+    objective: SmoothObjective,
     design: Design,
     penalty: Vector,
     w: Vector,
@@ -95,7 +100,10 @@ def _newton_on_rows(
     max_iter: int,
     progress: Progress,
     gradient_norm: float = 0.0,
+    *,
+    room: int,
 ) -> SolverResult:
+    """Newton's method on the rows of a design; `room` is how many numbers a sample of them may take up in a copy."""
     both = np.empty((2, design.n_rows))
     both[1] = objective.at(np.zeros(design.n_rows)).gradient
     s = design.scores(w)
@@ -116,7 +124,7 @@ def _newton_on_rows(
         if optimality <= tol or iteration == max_iter:
             break
         if precondition is None:
-            precondition = _preconditioner(objective, design, penalty, w, here)
+            precondition = _preconditioner(objective, design, penalty, w, here, room)
         # Superlinear far from the goal, and no further than the goal.
         accuracy = max(min(0.1, optimality**0.5), 0.5 * tol / optimality)
         p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
@@ -133,7 +141,7 @@ def _newton_on_rows(
 def _newton_direction(
     here: Curved, design: Design, penalty: Vector, gradient: Vector, precondition: Preconditioner, accuracy: float
 ) -> tuple[Vector, Vector]:
-    """p with H p = -gradient up to a residual of accuracy ||gradient||, and its scores X p."""
+    """P with H p = -gradient up to a residual of accuracy ||gradient||, and its scores X p."""
     p, scores = np.zeros(gradient.size), np.zeros(design.n_rows)
     residual = -gradient
     z = precondition(residual)
@@ -164,7 +172,7 @@ def _newton_direction(
 
 
 def _line_search(
-    objective: Objective, s: Vector, q: Vector, w: Vector, p: Vector, penalty: Vector, value: float, slope: float
+    objective: SmoothObjective, s: Vector, q: Vector, w: Vector, p: Vector, penalty: Vector, value: float, slope: float
 ) -> tuple[float, Curved]:
     """The first of 1, then shrinking steps, that gives the decrease the slope promises; works on scores alone."""
     linear, quadratic = float(penalty @ (w * p)), 0.5 * float(penalty @ p**2)
@@ -185,12 +193,12 @@ def _line_search(
 
 
 def _preconditioner(
-    objective: Objective, design: Design, penalty: Vector, w: Vector, here: Curved
+    objective: SmoothObjective, design: Design, penalty: Vector, w: Vector, here: Curved, room: int
 ) -> Preconditioner:
     """The inverse of a sampled Hessian where that matrix is small against the data, else of an estimated diagonal."""
     diagonal = _hessian_diagonal(design, penalty, here)
     if design.n_columns**2 <= _HESSIAN_ENTRIES_PER_ROW * design.n_rows:
-        return _sampled_hessian(objective, design, penalty, w, here, diagonal)
+        return _sampled_hessian(objective, design, penalty, w, here, diagonal, room)
     return lambda r: r / diagonal
 
 
@@ -209,17 +217,22 @@ def _hessian_diagonal(design: Design, penalty: Vector, here: Curved) -> Vector:
 
 
 def _sampled_hessian(
-    objective: Objective, design: Design, penalty: Vector, w: Vector, here: Curved, diagonal: Vector
+    objective: SmoothObjective, design: Design, penalty: Vector, w: Vector, here: Curved, diagonal: Vector, room: int
 ) -> Preconditioner:
     d, n = design.n_columns, design.n_rows
-    # Building it costs about as much as four passes over X, and no more memory than two vectors of scores.
-    sample = objective.sample(max(4 * d, min(2 * n // d, 64 * d), 256), np.random.default_rng(1))
+    # Many rows make a better preconditioner, and cost little next to a pass over X as long as their copy is small.
+    size = max(_HESSIAN_ROWS * d, min(3 * n // d, 4 * _HESSIAN_ROWS * d))
+    sample = objective.sample(max(256, min(size, room // d)), np.random.default_rng(1))
     if sample is not None:
         rows, objective = sample
         design = design.rows(rows)
         here = objective.at(design.scores(w))
     X = design.toarray()
-    hessian = X.T @ here.curvature_matrix(X)
+    hessian = np.empty((d, d))
+    for k in range(0, d, 16):
+        hessian[:, k : k + 16] = X.T @ here.curvature_matrix(np.ascontiguousarray(X[:, k : k + 16]))
+    hessian += hessian.T
+    hessian *= 0.5
     on_diagonal = np.diag_indices(d)
     hessian[on_diagonal] += penalty
     # A column that hardly varies in the sample looks flat there; the diagonal over all rows says what it really has.

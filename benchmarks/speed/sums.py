@@ -1,0 +1,93 @@
+"""Gridded sums over all pairs against the double loop compiled the same way, and their growth.
+
+scripts/bench sums [--rows 51200] [--largest 10_000_000]
+"""
+
+import argparse
+from time import perf_counter
+
+import numpy as np
+from numba import njit
+from rich.console import Console
+from rich.table import Table
+
+from forerank.pairsums import GriddedPairs, PairBlocks, SortedPairs
+from forerank.pairsums.gridded import logistic_kernel
+
+
+@njit(cache=True, nogil=True)
+def double_loop(upper, lower):
+    """The mean loss and its slopes at all rows, pair by pair."""
+    g_upper, g_lower = np.zeros(upper.size), np.zeros(lower.size)
+    value = 0.0
+    for i in range(upper.size):
+        for j in range(lower.size):
+            loss, slope, _ = logistic_kernel(upper[i] - lower[j])
+            value += loss
+            g_upper[i] += slope
+            g_lower[j] -= slope
+    pairs = upper.size * lower.size
+    return value / pairs, np.concatenate((g_lower, g_upper)) / pairs
+
+
+def best(call, repeats: int) -> float:
+    seconds = []
+    for _ in range(repeats):
+        clock = perf_counter()
+        call()
+        seconds.append(perf_counter() - clock)
+    return min(seconds)
+
+
+def problem(n_per_side: int) -> tuple[np.ndarray, PairBlocks]:
+    rng = np.random.default_rng(0)
+    positive = np.repeat([0, 1], n_per_side)
+    return rng.standard_normal(2 * n_per_side) + positive, PairBlocks.build(positive)
+
+
+def timings(n: int) -> tuple[float, float, float]:
+    """Seconds for the gridded value and gradient, its curvature product, and the sorted value and gradient."""
+    s, blocks = problem(n // 2)
+    u = np.cos(np.arange(s.size))
+    there = GriddedPairs(blocks, s)
+    there.curvature_product(u)
+    return (
+        best(lambda: GriddedPairs(blocks, s), 5),
+        best(lambda: there.curvature_product(u), 5),
+        best(lambda: SortedPairs(blocks, s, 2), 5),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=51_200, help="rows on either side")
+    parser.add_argument("--largest", type=int, default=10_000_000, help="rows in all, for the growth")
+    args = parser.parse_args()
+    console = Console(width=110)
+    s, blocks = problem(args.rows)
+    double_loop(s[:10], s[-10:])
+    GriddedPairs(blocks, s)
+    loop = best(lambda: double_loop(s[args.rows :], s[: args.rows]), 2)
+    grid = best(lambda: GriddedPairs(blocks, s), 15)
+    value, gradient = double_loop(s[args.rows :], s[: args.rows])
+    there = GriddedPairs(blocks, s)
+    console.print(f"{args.rows:,} x {args.rows:,} logistic terms, value and all slopes: double loop {loop:.3f} s, grid "
+                  f"{1000 * grid:.3f} ms, {loop / grid:,.0f} times faster")  # fmt: skip
+    console.print(f"relative error: value {abs(there.value - value) / value:.1e}, slopes "
+                  f"{np.abs(there.gradient - gradient).max() / np.abs(gradient).max():.1e}")  # fmt: skip
+    table = Table(title="Growth (value and gradient; curvature product)")
+    for column in ("rows", "grid ms", "for 4x rows", "product ms", "for 4x rows", "sorted ms", "for 4x rows"):
+        table.add_column(column, justify="right")
+    before: tuple[float, ...] = ()
+    sizes = [args.largest // 4**k for k in range(5, -1, -1)]
+    for n in sizes:
+        now = timings(n)
+        growth = [f"{b / a:.2f}" for a, b in zip(before, now, strict=True)] if before else [""] * 3
+        cells = [cell for t, g in zip(now, growth, strict=True) for cell in (f"{1000 * t:.2f}", g)]
+        table.add_row(f"{n:,}", *cells)
+        before = now
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
