@@ -62,10 +62,15 @@ def test_products(X, intercept, subset, threads, monkeypatch):
     assert_allclose(design.scores(w), exact @ w, rtol=1e-12, atol=1e-12)
     assert_allclose(design.adjoint(G[0]), exact.T @ G[0], rtol=1e-12, atol=1e-12)
     assert_allclose(design.adjoints(G), G @ exact, rtol=1e-12, atol=1e-12)
-    first, second = design.moments(G[1])
+    first, second, presence = design.moments(G[1])
     assert_allclose(first, exact.T @ G[1], rtol=1e-12, atol=1e-12)
     assert_allclose(second, (exact**2).T @ G[1], rtol=1e-12, atol=1e-12)
-    assert_array_equal(design.toarray(), exact)
+    stored = exact != 0.0 if sp.issparse(X) else np.ones_like(exact)
+    assert_allclose(presence, stored.T @ G[1], rtol=1e-12, atol=1e-12)
+    assert_array_equal(design.columns(0, exact.shape[1]), exact)
+    assert_array_equal(design.columns(5, 20), exact[:, 5:20])
+    C = np.cov(rng.standard_normal((exact.shape[0], 5)))
+    assert_allclose(design.congruence(lambda U: C @ U), exact.T @ C @ exact, rtol=1e-10, atol=1e-10)
 
 
 def test_threads_do_not_change_a_bit(monkeypatch):

@@ -46,8 +46,10 @@ def load(name: str) -> Dataset:
         raise FileNotFoundError(f"There is no data set {name!r} in FORERANK_DATA; found: {known}.")
     with np.load(path, allow_pickle=False) as archive:
         if "X_data" in archive:
-            parts = (archive["X_data"], archive["X_indices"], archive["X_indptr"])
-            X = sp.csr_array(parts, shape=tuple(archive["X_shape"]))
+            # Not every peer takes 64-bit indices, and few matrices need them.
+            kind = np.int32 if archive["X_data"].size < 2**31 else np.int64
+            indices, indptr = archive["X_indices"].astype(kind), archive["X_indptr"].astype(kind)
+            X = sp.csr_array((archive["X_data"], indices, indptr), shape=tuple(archive["X_shape"]))
         else:
             X = archive["X"]
         return Dataset(name, X, archive["y"], archive.get("qid"))

@@ -23,6 +23,9 @@ __all__ = ["Design", "make_design"]
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+# Columns that are multiplied together where a dense copy of all of them would be large.
+_COLUMN_BLOCK = 16
+
 
 class Design(ABC):
     """A matrix of n_rows x n_columns known through its products. Cost of each: the number of stored entries."""
@@ -39,8 +42,8 @@ class Design(ABC):
         """X^T g for each row g of G, in one pass over X."""
 
     @abstractmethod
-    def moments(self, g: Vector) -> tuple[Vector, Vector]:
-        """X^T g and (X * X)^T g, in one pass over X."""
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
+        """X^T g, (X * X)^T g and (X != 0)^T g, in one pass over X; stored entries count as not zero."""
 
     def adjoint(self, g: Vector) -> Vector:
         """X^T g."""
@@ -51,8 +54,21 @@ class Design(ABC):
         """The design of some rows, in the order given."""
 
     @abstractmethod
-    def toarray(self) -> NDArray[np.float64]:
-        """A dense double-precision copy; meant for small samples of rows."""
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Some columns as a dense array in C order; meant for small samples of rows."""
+
+    def rows_in_copy(self, room: int) -> int:
+        """How many rows `congruence` can work on within room for that many numbers."""
+        return room // self.n_columns
+
+    def congruence(self, multiply: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """X^T C X, where multiply(U) = C U for a symmetric C; meant for small samples of rows."""
+        X = self.columns(0, self.n_columns)
+        out = np.empty((self.n_columns, self.n_columns))
+        for k in range(0, self.n_columns, _COLUMN_BLOCK):
+            block = np.ascontiguousarray(X[:, k : k + _COLUMN_BLOCK])
+            out[:, k : k + _COLUMN_BLOCK] = X.T @ multiply(block)
+        return out
 
 
 def make_design(X: Any, *, intercept: bool = False) -> Design:
@@ -138,9 +154,9 @@ class DenseDesign(Design):
     def adjoints(self, G: Vector) -> Vector:
         return self._sums(_dense_adjoint, G, G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
         first, second = self._sums(_dense_moments, g[None, :], 2)
-        return first, second
+        return first, second, np.full(self.n_columns, g.sum())
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
@@ -153,8 +169,9 @@ class DenseDesign(Design):
     def rows(self, index: Rows) -> Design:
         return DenseDesign(self._X, self._index[index] if self._index.size else index)
 
-    def toarray(self) -> NDArray[np.float64]:
-        return np.asarray(self._X[self._index] if self._index.size else self._X, dtype=float)
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        part = self._X[:, begin:end]
+        return np.ascontiguousarray(part[self._index] if self._index.size else part, dtype=float)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
@@ -211,9 +228,9 @@ class FortranDesign(Design):
     def adjoints(self, G: Vector) -> Vector:
         return self._sums(_column_adjoint, G, G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector]:
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
         first, second = self._sums(_column_moments, g[None, :], 2)
-        return first, second
+        return first, second, np.full(self.n_columns, g.sum())
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
@@ -227,8 +244,8 @@ class FortranDesign(Design):
         # Single rows of a Fortran array are scattered over memory: a small copy in C order is read many times after.
         return DenseDesign(np.ascontiguousarray(self._columns[:, index].T))
 
-    def toarray(self) -> NDArray[np.float64]:
-        return np.asarray(self._columns.T, dtype=float)
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._columns[begin:end].T, dtype=float)
 
 
 @njit(cache=True, nogil=True)
@@ -260,14 +277,17 @@ def _csr_moments(data, indices, indptr, index, G, begin, end, out):  # type: ign
             vx = G[0, i] * data[k]
             out[0, indices[k]] += vx
             out[1, indices[k]] += vx * data[k]
+            out[2, indices[k]] += G[0, i]
 
 
 @njit(cache=True, nogil=True)
-def _csr_to_dense(data, indices, indptr, index, out):  # type: ignore[no-untyped-def]
+def _csr_columns(data, indices, indptr, index, begin, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         row = index[i] if index.size else i
         for k in range(indptr[row], indptr[row + 1]):
-            out[i, indices[k]] += data[k]
+            column = np.int64(indices[k]) - begin
+            if 0 <= column < out.shape[1]:
+                out[i, column] += data[k]
 
 
 class CSRDesign(Design):
@@ -291,9 +311,9 @@ class CSRDesign(Design):
     def adjoints(self, G: Vector) -> Vector:
         return self._sums(_csr_adjoint, G, G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector]:
-        first, second = self._sums(_csr_moments, g[None, :], 2)
-        return first, second
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
+        first, second, presence = self._sums(_csr_moments, g[None, :], 3)
+        return first, second, presence
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
         return _summed_over_chunks(
@@ -306,9 +326,20 @@ class CSRDesign(Design):
     def rows(self, index: Rows) -> Design:
         return CSRDesign(*self._csr, self.n_columns, self._index[index] if self._index.size else index)
 
-    def toarray(self) -> NDArray[np.float64]:
-        out = np.zeros((self.n_rows, self.n_columns))
-        _csr_to_dense(*self._csr, self._index, out)
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        out = np.zeros((self.n_rows, end - begin))
+        _csr_columns(*self._csr, self._index, begin, out)
+        return out
+
+    def rows_in_copy(self, room: int) -> int:
+        # Only a few columns are ever dense at a time.
+        return room // _COLUMN_BLOCK
+
+    def congruence(self, multiply: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+        out = np.empty((self.n_columns, self.n_columns))
+        for k in range(0, self.n_columns, _COLUMN_BLOCK):
+            block = multiply(self.columns(k, min(k + _COLUMN_BLOCK, self.n_columns)))
+            out[k : k + _COLUMN_BLOCK] = self.adjoints(np.ascontiguousarray(block.T))
         return out
 
 
@@ -327,12 +358,13 @@ class InterceptDesign(Design):
     def adjoints(self, G: Vector) -> Vector:
         return np.column_stack([self._design.adjoints(G), G.sum(axis=1)])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector]:
-        first, second = self._design.moments(g)
-        return np.append(first, g.sum()), np.append(second, g.sum())
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
+        first, second, presence = self._design.moments(g)
+        return np.append(first, g.sum()), np.append(second, g.sum()), np.append(presence, g.sum())
 
     def rows(self, index: Rows) -> Design:
         return InterceptDesign(self._design.rows(index))
 
-    def toarray(self) -> NDArray[np.float64]:
-        return np.column_stack([self._design.toarray(), np.ones(self.n_rows)])
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        inner = self._design.columns(begin, min(end, self.n_columns - 1))
+        return np.column_stack([inner, np.ones(self.n_rows)]) if end == self.n_columns else inner

@@ -462,17 +462,16 @@ def _class_weights(
 
 
 def _prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:
-    """Midway between the neighbouring scores that leave each class as much weight as it has in y."""
-    if weight is not None:
-        present = weight > 0.0
-        scores, codes, weight = scores[present], codes[present], weight[present]
-    order = np.argsort(scores)
-    ranked = scores[order]
-    below = np.cumsum(np.ones(order.size) if weight is None else weight[order])
+    """Midway between the neighbouring different scores that leave each class as much weight as it has in y."""
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
-    # The last row that belongs below each threshold: the one at which the running weight comes nearest to the goal.
-    tolerance = 1e-9 * below[-1]
-    last = np.clip(np.searchsorted(below, goals + tolerance, side="right") - 1, 0, order.size - 2)
-    # Rows with equal scores cannot be told apart: the next different score is the upper neighbour.
-    upper = np.minimum(np.searchsorted(ranked, ranked[last], side="right"), order.size - 1)
-    return 0.5 * (ranked[last] + ranked[upper])
+    if weight is None:
+        below = np.partition(scores, goals - 1)[goals - 1]  # the last score under each cut, without a sort
+    else:
+        order = np.argsort(scores)
+        order = order[weight[order] > 0.0]
+        cumulated = np.cumsum(weight[order])
+        last = np.searchsorted(cumulated, goals + 1e-9 * goals[-1], side="right") - 1
+        below = scores[order[np.maximum(last, 0)]]
+        scores = scores[order]
+    above = [np.min(scores, where=scores > score, initial=np.inf) for score in below]
+    return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))

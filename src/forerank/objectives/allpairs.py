@@ -82,6 +82,11 @@ class AllPairs:
         """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (other losses)."""
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)
 
+    def gradient_at_zero(self) -> Vector:
+        """The gradient where all scores are zero: every pair pulls alike."""
+        pull = self.blocks.weight * self.blocks.opposite_weight() * (self.loss.slope(0.0) / self.blocks.total_weight)
+        return self.blocks.add_to_rows(pull)
+
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], AllPairs] | None":
         """Rows with an unbiased version of the objective on them; see `PairBlocks.sample`."""
         parts = self.blocks.sample(size, rng)

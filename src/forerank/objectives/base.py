@@ -43,6 +43,9 @@ class SmoothObjective(Protocol):
     def at(self, s: Vector) -> Curved:
         """Value, gradient and curvature at the scores s."""
 
+    def gradient_at_zero(self) -> Vector:
+        """The gradient where all scores are zero, the yardstick of a relative gradient norm."""
+
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], SmoothObjective] | None":
         """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
 

@@ -53,6 +53,10 @@ class Pointwise:
         """Value, gradient and curvature at the scores s. Cost: N."""
         return PointwiseLinearization(self.loss, np.where(self._positive, s, -s), self._positive, self._mean_weight())
 
+    def gradient_at_zero(self) -> Vector:
+        """The gradient where all scores are zero."""
+        return self.at(np.zeros(self.n_rows)).gradient
+
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Pointwise] | None":
         """Up to half of the rows from either class, weighted so that the mean stays unbiased."""
         if size > 0.75 * self.n_rows:
@@ -127,6 +131,10 @@ class Profiled:
         there = ProfiledLinearization(self.pointwise.at(s + shift))
         there.gradient = gradient
         return there
+
+    def gradient_at_zero(self) -> Vector:
+        """The gradient where all scores are zero."""
+        return self.at(np.zeros(self.n_rows)).gradient
 
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Profiled] | None":
         """Rows with an unbiased version of the objective on them."""

@@ -44,6 +44,13 @@ class PairBlocks:
     def n_blocks(self) -> int:
         return self.split.size
 
+    def opposite_weight(self) -> NDArray[np.float64]:
+        """For each entry the weight of the other half of its block; negative for lower entries."""
+        half_start = np.column_stack([self.start[:-1], self.split]).ravel()
+        totals = np.add.reduceat(self.weight, half_start).reshape(-1, 2)
+        signed = np.column_stack([-totals[:, 1], totals[:, 0]]).ravel()
+        return np.repeat(signed, np.diff(np.append(half_start, self.start[-1])))
+
     def add_to_rows(self, by_entry: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the entries of each row."""
         if self.n_blocks == 1:

@@ -14,10 +14,12 @@ penalty alpha > 0 on every weight, the objective is then within ||gradient(w)||^
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
@@ -30,14 +32,19 @@ Preconditioner = Callable[[Vector], Vector]
 
 # Each sample on the way to all rows holds this fraction of the next one, and not fewer rows than this.
 _SAMPLE_FRACTION = 1 / 8
-_SMALLEST_SAMPLE = 1000
+_SMALLEST_SAMPLE = 800
 # Samples are solved no further than their own noise makes sensible.
 _SAMPLE_TOL = 0.03
-# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row.
-_HESSIAN_ENTRIES_PER_ROW = 2
-# Rows per column that it is built from, as long as a copy of them takes no more than so many numbers per row of X.
-_HESSIAN_ROWS = 16
+# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X.
+_HESSIAN_ENTRIES_PER_ROW = 3
+# It is built from so many rows that a copy of them takes this many numbers per row of X, within these bounds.
 _COPY_PER_ROW = 3
+_FEWEST_PER_COLUMN = 4
+_MOST_PER_COLUMN = 64
+# Squares of columns' values within this factor of each other pass for one unit of measurement.
+_SAME_UNIT = 100.0
+# Conjugate gradients reduce the residual of the Newton equation by this factor.
+_CG_ACCURACY = 0.3
 _MAX_CG = 250
 
 
@@ -63,70 +70,71 @@ def newton(
             f"newton needs a smooth objective, and {objective!r} has kinks. Use the bundle solver for it, or a smooth "
             "loss such as 'squared_hinge' or 'logistic'."
         )
-    progress = progress or Progress()
-    room = _COPY_PER_ROW * design.n_rows
+    problem = _Problem(objective, design, penalty, max_iter, progress or Progress(), _COPY_PER_ROW * design.n_rows)
+    precondition = None
     if start is None:
-        start = _start_from_sample(objective, design, penalty, tol, max_iter, progress, np.random.default_rng(0), room)
-    return _newton_on_rows(objective, design, penalty, start, tol, max_iter, progress, gradient_norm, room=room)
+        start, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
+    return _newton_on_rows(problem, start, tol, precondition, gradient_norm)[0]
 
 
-def _start_from_sample(
-    objective: SmoothObjective,
-    design: Design,
-    penalty: Vector,
-    tol: float,
-    max_iter: int,
-    progress: Progress,
-    rng: np.random.Generator,
-    room: int,
-) -> Vector:
-    """The minimiser over a sample of the rows, or zero where there are too few rows for that to pay."""
-    size = int(design.n_rows * _SAMPLE_FRACTION)
-    sample = objective.sample(size, rng) if size >= _SMALLEST_SAMPLE else None
+@dataclass(frozen=True)
+class _Problem:
+    """What to minimise, on all rows or a sample of them; `room` is how many numbers a copy of rows may take up."""
+
+    objective: SmoothObjective
+    design: Design
+    penalty: Vector
+    max_iter: int
+    progress: Progress
+    room: int
+
+    def sample(self, size: int, rng: np.random.Generator) -> "_Problem | None":
+        drawn = self.objective.sample(size, rng)
+        if drawn is None:
+            return None
+        rows, objective = drawn
+        return replace(self, objective=objective, design=self.design.rows(rows))
+
+
+def _start_from_sample(problem: _Problem, tol: float, rng: np.random.Generator) -> tuple[Vector, Preconditioner | None]:
+    """The minimiser over a sample of the rows, or zero where there are too few rows for that to pay.
+
+    The preconditioner there serves for all rows; a Hessian is taken anew at the minimiser.
+    """
+    size = int(problem.design.n_rows * _SAMPLE_FRACTION)
+    sample = problem.sample(size, rng) if size >= _SMALLEST_SAMPLE else None
     if sample is None:
-        return np.zeros(design.n_columns)
-    rows, sampled = sample
-    part = design.rows(rows)
-    start = _start_from_sample(sampled, part, penalty, tol, max_iter, progress, rng, room)
-    return _newton_on_rows(sampled, part, penalty, start, max(tol, _SAMPLE_TOL), max_iter, progress, room=room).w
+        return np.zeros(problem.design.n_columns), None
+    start, precondition = _start_from_sample(sample, tol, rng)
+    result, precondition = _newton_on_rows(sample, start, max(tol, _SAMPLE_TOL), precondition)
+    if _hessian_is_small(problem.design):
+        precondition = _sampled_hessian(sample, result.w, sample.objective.at(result.scores))
+    return result.w, precondition
 
 
 def _newton_on_rows(
-    objective: SmoothObjective,
-    design: Design,
-    penalty: Vector,
-    w: Vector,
-    tol: float,
-    max_iter: int,
-    progress: Progress,
-    gradient_norm: float = 0.0,
-    *,
-    room: int,
-) -> SolverResult:
-    """Newton's method on the rows of a design; `room` is how many numbers a sample of them may take up in a copy."""
-    both = np.empty((2, design.n_rows))
-    both[1] = objective.at(np.zeros(design.n_rows)).gradient
+    problem: _Problem, w: Vector, tol: float, precondition: Preconditioner | None, gradient_norm: float = 0.0
+) -> tuple[SolverResult, Preconditioner | None]:
+    objective, design, penalty, progress = problem.objective, problem.design, problem.penalty, problem.progress
     s = design.scores(w)
     here = objective.at(s)
-    both[0] = here.gradient
-    gradient, gradient_at_zero = design.adjoints(both)
-    del both
+    gradient, gradient_at_zero = design.adjoints(np.stack([here.gradient, objective.gradient_at_zero()]))
     gradient += penalty * w
     reference = float(np.linalg.norm(gradient_at_zero))
     if reference > 0.0:
         tol = max(tol, gradient_norm / reference)
-    precondition: Preconditioner | None = None
-    for iteration in range(max_iter + 1):
+    for iteration in range(problem.max_iter + 1):
         norm = float(np.linalg.norm(gradient))
         value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
         progress.record(w, design.n_rows, value, optimality)
-        if optimality <= tol or iteration == max_iter:
+        if optimality <= tol or iteration == problem.max_iter:
             break
         if precondition is None:
-            precondition = _preconditioner(objective, design, penalty, w, here, room)
-        # Superlinear far from the goal, and no further than the goal.
-        accuracy = max(min(0.1, optimality**0.5), 0.5 * tol / optimality)
+            precondition = _preconditioner(problem, w, here)
+        # A rough direction from the present scores serves as well as a fine one: the scores move on. No further than
+        # the goal in the last step.
+        accuracy = max(_CG_ACCURACY, 0.5 * tol / optimality)
         p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
         del here
         step, here = _line_search(objective, s, q, w, p, penalty, value, float(gradient @ p))
@@ -135,7 +143,8 @@ def _newton_on_rows(
         w = w + step * p
         s += step * q
         gradient = design.adjoint(here.gradient) + penalty * w
-    return SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history)
+    result = SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history)
+    return result, precondition
 
 
 def _newton_direction(
@@ -192,50 +201,65 @@ def _line_search(
     return 0.0, objective.at(s)
 
 
-def _preconditioner(
-    objective: SmoothObjective, design: Design, penalty: Vector, w: Vector, here: Curved, room: int
-) -> Preconditioner:
+def _hessian_is_small(design: Design) -> bool:
+    return design.n_columns**2 <= _HESSIAN_ENTRIES_PER_ROW * design.n_rows
+
+
+def _preconditioner(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
     """The inverse of a sampled Hessian where that matrix is small against the data, else of an estimated diagonal."""
-    diagonal = _hessian_diagonal(design, penalty, here)
-    if design.n_columns**2 <= _HESSIAN_ENTRIES_PER_ROW * design.n_rows:
-        return _sampled_hessian(objective, design, penalty, w, here, diagonal, room)
-    return lambda r: r / diagonal
+    if _hessian_is_small(problem.design):
+        return _sampled_hessian(problem, w, here)
+    diagonal, presence = _hessian_diagonal(problem.design, here)
+    # A rare column has little curvature because it is mostly zero, not because its values are small: the size of its
+    # values is what remains when its presence is divided out. Columns of much the same size, such as words or pixels,
+    # are left as they are; columns in different units are brought to one scale.
+    size = diagonal / presence
+    low, high = np.quantile(size, (0.05, 0.95))
+    if high <= _SAME_UNIT * low:
+        size[:] = 1.0
+    scale = size * (diagonal.sum() / size.sum()) + problem.penalty
+    return lambda r: r / scale
 
 
-def _hessian_diagonal(design: Design, penalty: Vector, here: Curved) -> Vector:
-    """An estimate of the diagonal of X^T F'' X + penalty from the diagonal of F'' alone."""
+def _hessian_diagonal(design: Design, here: Curved) -> tuple[Vector, Vector]:
+    """An estimate of the diagonal of X^T F'' X from the diagonal of F'' alone, and the presence of each column: the
+    share of the curvature that lies in rows where it is not zero.
+    """
     weight = here.curvature_diagonal()
     total = weight.sum()
-    first, diagonal = design.moments(weight)
+    first, diagonal, presence = design.moments(weight)
     if total > 0.0:
         # Pairs see differences of rows: what is common to all rows does not count. At least a hundredth is kept,
         # because the rows are centred on one mean here, and not on the mean of each row's own active pairs.
         diagonal = np.maximum(diagonal - first**2 / total, 0.01 * diagonal)
-    diagonal += penalty
-    lowest = 1e-8 * diagonal.max(initial=0.0)
-    return np.maximum(diagonal, lowest if lowest > 0.0 else 1.0)
+    # A column that is zero in all these rows may not be so in others: it is taken for an average one, since too high a
+    # curvature makes short steps and too low a curvature wild ones.
+    unseen = diagonal <= 1e-12 * diagonal.max(initial=0.0)
+    if unseen.all():
+        return np.ones(diagonal.size), np.ones(diagonal.size)
+    presence /= total
+    diagonal[unseen], presence[unseen] = np.median(diagonal[~unseen]), np.median(presence[~unseen])
+    return diagonal, presence
 
 
-def _sampled_hessian(
-    objective: SmoothObjective, design: Design, penalty: Vector, w: Vector, here: Curved, diagonal: Vector, room: int
-) -> Preconditioner:
+def _sampled_hessian(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
+    """The inverse of the Hessian over some of the rows, its diagonal raised to that over all of them."""
+    design = problem.design
     d, n = design.n_columns, design.n_rows
+    diagonal = _hessian_diagonal(design, here)[0] + problem.penalty
     # Many rows make a better preconditioner, and cost little next to a pass over X as long as their copy is small.
-    size = max(_HESSIAN_ROWS * d, min(3 * n // d, 4 * _HESSIAN_ROWS * d))
-    sample = objective.sample(max(256, min(size, room // d)), np.random.default_rng(1))
+    size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
+    sample = problem.sample(min(size, design.rows_in_copy(problem.room)), np.random.default_rng(1))
     if sample is not None:
-        rows, objective = sample
-        design = design.rows(rows)
-        here = objective.at(design.scores(w))
-    X = design.toarray()
-    hessian = np.empty((d, d))
-    for k in range(0, d, 16):
-        hessian[:, k : k + 16] = X.T @ here.curvature_matrix(np.ascontiguousarray(X[:, k : k + 16]))
-    hessian += hessian.T
-    hessian *= 0.5
+        design = sample.design
+        here = sample.objective.at(design.scores(w))
+    hessian = design.congruence(here.curvature_matrix)
     on_diagonal = np.diag_indices(d)
-    hessian[on_diagonal] += penalty
-    # A column that hardly varies in the sample looks flat there; the diagonal over all rows says what it really has.
-    hessian[on_diagonal] = np.maximum(hessian[on_diagonal], diagonal) * (1.0 + 1e-10)
-    inverse = cho_solve(cho_factor(hessian, lower=True, overwrite_a=True), np.eye(d))
-    return lambda r: inverse @ r
+    # A column that hardly varies in the sample looks flat there.
+    hessian[on_diagonal] = np.maximum(hessian[on_diagonal] + problem.penalty, diagonal) * (1.0 + 1e-8)
+    # LAPACK leaves the inverse in the triangle of the factor, so that there is never a second matrix.
+    factor, failed = dpotrf(hessian, lower=1, overwrite_a=1)
+    if failed:
+        return lambda r: r / diagonal
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    return lambda r: dsymv(1.0, inverse, r, lower=1)
