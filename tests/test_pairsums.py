@@ -105,8 +105,10 @@ class TestAgainstTheDefinition:
         grade, group = rng.integers(0, 4, 60), rng.integers(0, 3, 60)
         there = AllPairs(grade, loss, weight=rng.random(60), group=group).at(2 * rng.standard_normal(60))
         full = np.column_stack([there.curvature_product(e) for e in np.eye(60)])
-        # The matrix form of the logistic loss is a preconditioner's: single precision.
-        assert_allclose(there.curvature_matrix(np.eye(60)), full, atol=1e-6 * np.abs(full).max())
+        matrix = there.curvature_matrix(np.eye(60))
+        # The matrix form of the logistic loss serves preconditioners only, and rounds the scores.
+        close = 0.05 if loss.name == "logistic" else 1e-12
+        assert np.linalg.norm(matrix - full) <= close * np.linalg.norm(full)
         assert_allclose(there.curvature_diagonal(), np.diag(full), rtol=1e-10, atol=1e-18)
 
 

@@ -4,7 +4,7 @@
 
 Every method is fitted at several strengths of regularisation and several tolerances. The goal for a data set is the
 best test AUC among our settings of one loss, less 5e-4; each side then shows the fastest of its settings that reaches
-it. Where no peer reaches the goal, the fastest peer setting within 5e-4 of the best peer AUC stands in, marked with *.
+it. Where no peer reaches the goal, the fastest peer setting within 2e-3 of the best peer AUC stands in, marked with *.
 Times are whole calls of fit, validation included, best of several; kernels are compiled before the clock starts.
 """
 
@@ -71,7 +71,7 @@ def split(name: str) -> tuple:
 
 def ours(loss: str) -> Iterator[tuple[str, str, Callable]]:
     for alpha in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-        for tol in (1e-1, 1e-2, 1e-3, 1e-4):
+        for tol in (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4):
             yield (
                 f"pairs {loss}",
                 f"alpha={alpha:g} tol={tol:g}",
@@ -81,9 +81,9 @@ def ours(loss: str) -> Iterator[tuple[str, str, Callable]]:
 
 def peers(n_rows: int, n_columns: int) -> Iterator[tuple[str, str, Callable]]:
     grids = {
-        "LR lbfgs": (1e-1, 1e-2, 1e-3, 1e-4),
+        "LR lbfgs": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4),
         "LR liblinear": (1e-1, 1e-2, 1e-4),
-        "LR newton-cholesky": (1e-1, 1e-2, 1e-3, 1e-4),
+        "LR newton-cholesky": (1e-1, 3e-2, 1e-2, 1e-3, 1e-4),
         "LinearSVC dual": (1.0, 1e-1, 1e-2),
         "LinearSVC primal": (1e-1, 1e-2, 1e-3),
     }
@@ -143,7 +143,7 @@ def compare(mine: list[Run], others: list[Run]) -> tuple[Run, Run, bool]:
     own, peer = fastest(mine, goal), fastest(others, goal)
     reached = peer is not None
     if peer is None:
-        peer = fastest(others, max(r.auc for r in others) - CLOSE)
+        peer = fastest(others, max(r.auc for r in others) - 4 * CLOSE)
     return own, peer, reached
 
 
@@ -159,6 +159,7 @@ def main() -> None:
     for column in ("data", "method", "setting", "seconds", "peer seconds", "ratio", "AUC", "AP", "pos@top"):
         table.add_column(column, justify="left" if column in ("data", "method", "setting") else "right")
     ratios: list[float] = []
+    met: list[bool] = []
     record: dict = {"machine": platform.processor() or platform.machine(), "data": {}}
     for name in args.data:
         arrays = split(name)
@@ -170,6 +171,7 @@ def main() -> None:
             record["data"][name][loss] = [asdict(r) for r in mine]
             own, peer, reached = compare(mine, others)
             ratios.append(own.seconds / peer.seconds)
+            met.append(reached)
             for r, ratio in ((own, f"{ratios[-1]:.2f}"), (peer, "")):
                 table.add_row(
                     name if r is own else "", r.method, r.setting,
@@ -180,7 +182,9 @@ def main() -> None:
             console.print(f"{name:24s} {loss:14s} ratio {ratios[-1]:.2f}  (ours {own.seconds:.4f} s, {peer.method} "
                           f"{peer.seconds:.4f} s{'' if reached else ', below our AUC'})")  # fmt: skip
     console.print(table)
-    console.print(f"geometric mean of the ratio {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.2f}")
+    logs = np.log(ratios)
+    console.print(f"geometric mean of the ratio {np.exp(logs.mean()):.3f}, largest {max(ratios):.2f}; where a peer "
+                  f"reaches our AUC ({sum(met)} of {len(met)}) {np.exp(logs[met].mean()):.3f}")  # fmt: skip
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "fits.json").write_text(json.dumps(record, indent=1))
 

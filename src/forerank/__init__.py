@@ -1,8 +1,30 @@
 """forerank: learning to rank with every pair counted exactly, at the cost of a pointwise fit."""
 
-from forerank import metrics
-from forerank.estimators import PairwiseRanker, PointwiseRanker
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forerank import datasets, metrics
+    from forerank.estimators import PairwiseRanker, PointwiseRanker
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PairwiseRanker", "PointwiseRanker", "metrics"]
+__all__ = ["PairwiseRanker", "PointwiseRanker", "datasets", "metrics"]
+
+_HOME = {"PairwiseRanker": "forerank.estimators", "PointwiseRanker": "forerank.estimators"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: scikit-learn and numba take a second or two to import."""
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in __all__:
+        value = import_module(f"forerank.{name}")
+    else:
+        raise AttributeError(f"module 'forerank' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -115,13 +115,23 @@ def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
+    # Four rows at a time, so that the sums are read and written a quarter as often.
+    fours = begin + (end - begin) // 4 * 4
+    for i in range(begin, fours, 4):
+        if index.size:
+            a, b, c, d = X[index[i]], X[index[i + 1]], X[index[i + 2]], X[index[i + 3]]
+        else:
+            a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
+        for r in range(G.shape[0]):
+            ga, gb, gc, gd = G[r, i], G[r, i + 1], G[r, i + 2], G[r, i + 3]
+            sums = out[r]
+            for k in range(sums.size):
+                sums[k] += (ga * a[k] + gb * b[k]) + (gc * c[k] + gd * d[k])
+    for i in range(fours, end):
         x = X[index[i]] if index.size else X[i]
         for r in range(G.shape[0]):
-            v = G[r, i]
-            if v != 0.0:
-                for k in range(out.shape[1]):
-                    out[r, k] += v * x[k]
+            for k in range(out.shape[1]):
+                out[r, k] += G[r, i] * x[k]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})

@@ -345,7 +345,7 @@ class LogisticSources:
     Examples
     --------
     >>> sources = LogisticSources([0.0, 1.0], [1.0, 2.0])
-    >>> sources.sums([0.5], "slope", targets_are="upper").round(6)
+    >>> sources.sums([0.5], "slope", targets_are="upper").round(5)
     array([-1.62246])
     """
 

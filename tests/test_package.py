@@ -1,0 +1,74 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import forerank
+from forerank import losses, metrics, objectives, pairsums, solvers
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("module", [forerank, losses, metrics, objectives, pairsums, solvers])
+def test_public_names_exist_and_are_sorted(module):
+    names = module.__all__
+    assert all(hasattr(module, name) for name in names)
+    # Constants, then classes, then functions, each in order, as the linter sorts them.
+    assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_is_light_and_using_it_loads_no_optional_package():
+    assert run("import sys, forerank; print(*{'numba', 'sklearn', 'matplotlib'} & set(sys.modules))").split() == []
+    # scikit-learn itself loads pandas where it is installed.
+    code = (
+        "import sys; from forerank import PairwiseRanker; print(*{'matplotlib', 'polars', 'rich'} & set(sys.modules))"
+    )
+    assert run(code).split() == []
+
+
+def test_unknown_attributes_are_refused():
+    with pytest.raises(AttributeError, match="has no attribute 'Rankr'"):
+        _ = forerank.Rankr
+    assert set(forerank.__all__) <= set(dir(forerank))
+
+
+def test_a_second_process_compiles_nothing():
+    code = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from forerank import PairwiseRanker
+X = np.random.default_rng(0).standard_normal((500, 4))
+for loss in ("squared_hinge", "logistic"):
+    PairwiseRanker(loss).fit(X, X[:, 0] > 0)
+kernels = {
+    f for name, module in list(sys.modules.items()) if name.startswith("forerank")
+    for f in vars(module).values() if isinstance(f, Dispatcher)
+}
+print(sum(sum(f.stats.cache_hits.values()) for f in kernels), sum(sum(f.stats.cache_misses.values()) for f in kernels))
+"""
+    run(code)
+    hits, misses = map(int, run(code).split())
+    assert hits > 5
+    assert misses == 0
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    namespace: dict = {}
+    exec(example, namespace)
+    assert 0.9 < float(capsys.readouterr().out) < 1.0
+    assert namespace["digit"][namespace["best_first"][0]] == 8
+
+
+def test_the_repository_names_no_machine():
+    tracked = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("scripts/*")]
+    assert len(tracked) > 20
+    for path in tracked:
+        assert not re.search(r"/(work|root|home)/", path.read_text()), path
