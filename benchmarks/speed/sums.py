@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from forerank.pairsums import GriddedPairs, PairBlocks, SortedPairs
-from forerank.pairsums.gridded import logistic_kernel
+from forerank.pairsums.grid import logistic_kernel
 
 
 @njit(cache=True, nogil=True)

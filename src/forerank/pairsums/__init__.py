@@ -7,7 +7,8 @@ that add up over chunks of rows.
 
 from forerank.pairsums.blocks import PairBlocks, check_edges
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
-from forerank.pairsums.gridded import GriddedPairs, LogisticSources
+from forerank.pairsums.grid import LogisticSources
+from forerank.pairsums.gridded import GriddedPairs
 from forerank.pairsums.sorted import SmoothedHingePairs, SortedPairs, margin_moments
 
 __all__ = [

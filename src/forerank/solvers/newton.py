@@ -188,6 +188,8 @@ def _line_search(
     The first of 1, then shrinking steps, that falls enough. From there it is lengthened while the slope stays steep,
     as it does for the logistic loss on classes that can be told apart: an evaluation costs less than a product with X.
     """
+    if not np.isfinite(q @ q):
+        return 0.0, objective.at(s)
     linear, quadratic = float(penalty @ (w * p)), 0.5 * float(penalty @ p**2)
     base = 0.5 * float(penalty @ w**2)
     # Differences of objective values below this are rounding.
