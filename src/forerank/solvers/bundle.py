@@ -16,6 +16,8 @@ solution, and the gradient of the smoothed objective there, a convex combination
 is one plane that often closes the gap by itself (maths/solvers.md, eq. 7).
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -170,11 +172,15 @@ def _smoothed_start(
 ) -> tuple[Vector, tuple[Vector, float]]:
     """Weights near the solution, and the plane that the smoothed objective has there."""
     penalty = np.full(design.n_columns, alpha)
-    steps = min(max_iter, _SMOOTH_STEPS)
     width, last_width = _FIRST_WIDTH, 0.5 * tol
+    # Few pairs of a sample lie within a narrow width of the margin; a wide one shows the same curvature, less noisily.
+    common: dict[str, Any] = {
+        "max_iter": min(max_iter, _SMOOTH_STEPS),
+        "progress": progress,
+        "curvature_from": objective.smoothed(_FIRST_WIDTH),
+    }
     while width > 2.0 * last_width:
-        rounded = objective.smoothed(width)
-        w = newton(rounded, design, penalty, start=w, tol=_ROUGH, max_iter=steps, progress=progress).w
+        w = newton(objective.smoothed(width), design, penalty, start=w, tol=_ROUGH, **common).w
         width *= _STRIDE
     # The last width costs at most half of it in the gap, the last gradient its square over 2 alpha: a quarter of the
     # tolerance each, as far as the level of the objective can be told beforehand.
@@ -182,7 +188,7 @@ def _smoothed_start(
     w = np.zeros(design.n_columns) if w is None else w
     level = objective.at(design.scores(w)).value + 0.5 * alpha * float(w @ w)
     goal = float(np.sqrt(0.5 * alpha * tol * level))
-    result = newton(narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, max_iter=steps, progress=progress)
+    result = newton(narrow, design, penalty, start=w, tol=0.0, gradient_norm=goal, **common)
     s = design.scores(result.w)
     return result.w, _plane(narrow.at(s), s, design)
 

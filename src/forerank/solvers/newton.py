@@ -58,12 +58,14 @@ def newton(
     gradient_norm: float = 0.0,
     max_iter: int = 100,
     progress: Progress | None = None,
+    curvature_from: SmoothObjective | None = None,
 ) -> SolverResult:
     """Minimise F(X w) + 1/2 sum_k penalty_k w_k^2 for a smooth F.
 
     `start` is a warm start; without it the rows are sampled for one. Stops at a gradient norm of tol relative to the
     gradient at zero, or of `gradient_norm` outright, whichever is reached first. Cost: per step and per conjugate
-    gradient iteration one product with X, one with X^T and one pass over the scores.
+    gradient iteration one product with X, one with X^T and one pass over the scores. `curvature_from` is a like
+    objective with a smoother curvature for the preconditioner, where a sample of rows would see too little of F''.
     """
     if not objective.smooth:
         raise ValueError(
@@ -74,6 +76,9 @@ def newton(
     precondition = None
     if start is None:
         start, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
+    elif curvature_from is not None:
+        smoother = replace(problem, objective=curvature_from)
+        precondition = _preconditioner(smoother, start, curvature_from.at(design.scores(start)))
     return _newton_on_rows(problem, start, tol, precondition, gradient_norm)[0]
 
 
