@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forerank import datasets, metrics
-    from forerank.estimators import PairwiseRanker, PointwiseRanker
+    from forerank.estimators import ActiveSamplingRanker, CombinedSGDRanker, PairwiseRanker, PointwiseRanker
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PairwiseRanker", "PointwiseRanker", "datasets", "metrics"]
+__all__ = ["ActiveSamplingRanker", "CombinedSGDRanker", "PairwiseRanker", "PointwiseRanker", "datasets", "metrics"]
 
-_HOME = {"PairwiseRanker": "forerank.estimators", "PointwiseRanker": "forerank.estimators"}
+_HOME = {name: "forerank.estimators" for name in __all__ if name.endswith("Ranker")}
 
 
 def __getattr__(name: str) -> Any:

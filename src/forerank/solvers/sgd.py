@@ -1,0 +1,127 @@
+"""Stochastic gradient descent on single pairs and points, with an average of the later weights.
+
+Minimises  E[l(<z, w>)] + alpha/2 ||w||^2,  where z is a difference of two rows or plus or minus one row, drawn at
+random; pairs and points may have different losses. Steps of 1 / (alpha (t + t0)) make the weights
+
+    w_t = v_t / (t + t0),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha                    (maths/solvers.md, eq. 9)
+
+so that a step touches the stored entries of z alone. The average over the second half of the steps needs no more: the
+change made to v at step t counts in all later terms, with a factor known beforehand. Where the loss is curved, a step
+is divided by 1 + (step size) (curvature) ||z||^2, which for the squared loss is the implicit step: one long row among
+short ones cannot throw the weights out.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from forerank.differences import add, dot
+
+__all__ = ["LOSSES", "CombinedDescent"]
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+LOSSES = ("hinge", "logistic", "squared")
+# The highest curvature of each.
+_CURVATURE = np.array([0.0, 0.25, 2.0])
+
+
+@njit(cache=True, nogil=True)
+def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
+    """Of the losses of forerank.losses, by their place in LOSSES."""
+    if loss == 0:
+        return max(0.0, 1.0 - t), -1.0 if t < 1.0 else 0.0
+    if loss == 1:
+        small = np.exp(-abs(t))
+        return np.log1p(small) + max(-t, 0.0), -(small if t > 0.0 else 1.0) / (1.0 + small)
+    return (1.0 - t) ** 2, -2.0 * (1.0 - t)
+
+
+@njit(cache=True, nogil=True)
+def _steps(rows, sign, size, losses, curvatures, alpha, offset, done, first_averaged, tail, v, averaged, constant):  # type: ignore[no-untyped-def]
+    """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses met, and the tail.
+
+    `size` bounds ||z||^2. v and `averaged` have a last entry for the intercept, which points see with the value
+    `constant`, and pairs do not.
+    """
+    total = 0.0
+    last = v.size - 1
+    for m in range(sign.size):
+        t = done + m
+        kind = 0 if sign[m] == 0.0 else 1
+        margin = (dot(rows, m, v[:last]) + sign[m] * constant * v[last]) / (t + offset)
+        value, slope = _value_and_slope(losses[kind], margin)
+        total += value
+        if slope != 0.0:
+            step = -slope / (alpha + curvatures[kind] * size[m] / (t + 1 + offset))
+            add(rows, m, step, v[:last])
+            v[last] += step * sign[m] * constant
+            add(rows, m, step * tail, averaged[:last])
+            averaged[last] += step * tail * sign[m] * constant
+        if t >= first_averaged:
+            tail -= 1.0 / (t + 1 + offset)
+    return total, tail
+
+
+class CombinedDescent:
+    """The state of a run: weights after any number of steps, and their average.
+
+    Parameters
+    ----------
+    n_columns : int
+    n_steps : int
+        Steps in all; the average begins half way.
+    pair_loss, point_loss : str
+        One of `LOSSES`.
+    alpha : float
+        Strength of the penalty.
+    typical_size : float
+        A typical ||z||^2, for the size of the first steps, 1 / typical_size.
+    intercept : bool
+        Whether points see a constant, which is penalised like the weights.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        n_steps: int,
+        *,
+        pair_loss: str,
+        point_loss: str,
+        alpha: float,
+        typical_size: float,
+        intercept: bool,
+    ) -> None:
+        self._losses = np.array([LOSSES.index(pair_loss), LOSSES.index(point_loss)])
+        self._alpha = alpha
+        self._offset = 1.0 + typical_size / alpha
+        self._constant = float(intercept)
+        self._n_steps, self._first_averaged = n_steps, n_steps // 2
+        self.n_done = 0
+        self._v, self._averaged = np.zeros(n_columns + 1), np.zeros(n_columns + 1)
+        t = np.arange(self._first_averaged, n_steps)
+        self._tail = float(np.sum(1.0 / (t + 1 + self._offset)))
+
+    def run(self, matrix: tuple, plus: Index, minus: Index, size: Vector) -> float:
+        """Take a step for each pair or point, in order; returns the mean of the losses met on the way.
+
+        `matrix` is (X,) or the three arrays of a CSR matrix; `size` bounds ||z||^2 of each.
+        """
+        sign = np.where(minus < 0, 1.0, np.where(plus < 0, -1.0, 0.0))
+        total, self._tail = _steps(
+            (*matrix, plus, minus), sign, size, self._losses, _CURVATURE[self._losses], self._alpha, self._offset,
+            self.n_done, self._first_averaged, self._tail, self._v, self._averaged, self._constant,
+        )  # fmt: skip
+        self.n_done += sign.size
+        return total / max(sign.size, 1)
+
+    @property
+    def weights(self) -> Vector:
+        """The latest weights, the intercept last."""
+        return self._v / (self.n_done - 1 + self._offset)
+
+    @property
+    def average(self) -> Vector:
+        """The average over the second half of the steps, the intercept last; only after all steps."""
+        return self._averaged / (self._n_steps - self._first_averaged)
