@@ -149,6 +149,14 @@ def _store(rows, begin, end, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _dense(rows, index, n_columns):  # type: ignore[no-untyped-def]
+    out = np.zeros((index.size, n_columns))
+    for k in range(index.size):
+        add(rows, index[k], 1.0, out[k])
+    return out
+
+
+@njit(cache=True, nogil=True)
 def _margins(rows, n, w):  # type: ignore[no-untyped-def]
     out = np.empty(n)
     for m in range(n):
@@ -216,6 +224,10 @@ class Differences:
             _store(self._rows_of_X, begin, end, self._stored)
         self.n_rows = end
         self._norms[begin:end] = _squared_norms(self.rows, begin, end, self.n_columns)
+
+    def dense(self, index: Index) -> NDArray[np.float64]:
+        """Some differences as a dense array."""
+        return _dense(self.rows, index, self.n_columns)
 
     def combination(self, a: Vector) -> Vector:
         """sum_m a_m (x_i - x_j)."""

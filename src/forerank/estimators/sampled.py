@@ -29,6 +29,7 @@ from forerank.objectives import AllPairs, Pointwise
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
 from forerank.solvers.sgd import LOSSES, CombinedDescent
+from forerank.threads import serial_blas
 
 __all__ = ["ActiveSamplingRanker", "CombinedSGDRanker", "Round"]
 
@@ -183,8 +184,8 @@ class ActiveSamplingRanker(_SampledRanker):
         each class, and no use for them.
     tol : float, default=1e-3
         The relative duality gap of the last fit.
-    max_iter : int, default=1000
-        The most sweeps over the chosen pairs in one fit.
+    max_iter : int, default=10_000
+        The most passes over the chosen pairs in one fit.
     callback : callable, default=None
         Called as callback(ranker, round) after every fit, with `coef_` up to date; returning True ends the fit early.
     random_state : int, RandomState or None, default=None
@@ -195,8 +196,8 @@ class ActiveSamplingRanker(_SampledRanker):
     ----------
     coef_ : array of shape (1, n_features)
     intercept_ : array of shape (1,)
-        Pairs do not see a constant. It is set so that, in the training rows, as much weight is scored above zero as the
-        higher class has, class weights included; with gamma = 0, where points alone decide, it is zero.
+        Neither pairs nor pseudo-pairs see a constant. It is set so that, in the training rows, as much weight is scored
+        above zero as the higher class has, class weights included.
     classes_ : array of shape (2,)
         The higher one is ranked ahead.
     gamma_ : float
@@ -221,7 +222,7 @@ class ActiveSamplingRanker(_SampledRanker):
     Notes
     -----
     Cost per round: the scores of a few times `step` rows (soft strategies; of all rows where nearly every pair is in
-    order, and for hard strategies), and some sweeps over the pool.
+    order, and for hard strategies), and some passes over the pool.
 
     Examples
     --------
@@ -246,7 +247,7 @@ class ActiveSamplingRanker(_SampledRanker):
         bias_correction: bool = True,
         class_weight: Mapping | str | None = None,
         tol: float = 1e-3,
-        max_iter: int = 1000,
+        max_iter: int = 10_000,
         callback: Callable[["ActiveSamplingRanker", Round], object] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -328,7 +329,7 @@ class ActiveSamplingRanker(_SampledRanker):
         self.gamma_, self.history_ = sampler.gamma, []
         solution: DualResult | None = None
         stop = False
-        with self._shown(budget) as show:
+        with self._shown(budget) as show, serial_blas():
             while pairs.n_rows < budget and not stop:
                 n = min(self.step, budget - pairs.n_rows)
                 drawn = sampler.draw(n, None if solution is None else solution.w)
@@ -361,17 +362,16 @@ class ActiveSamplingRanker(_SampledRanker):
                 )
         if solution is not None and not solution.converged and not stop:
             self._warn_unconverged(smooth=False)
-        if self.gamma_ > 0.0:
-            if self.class_weight is not None:
-                weight = class_weight[codes] if weight is None else weight * class_weight[codes]
-            self.intercept_ = -_prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
+        if self.class_weight is not None:
+            weight = class_weight[codes] if weight is None else weight * class_weight[codes]
+        self.intercept_ = -_prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
         return self
 
     def _warn_unconverged(self, smooth: bool) -> None:
         warnings.warn(
-            f"The last fit of {type(self).__name__} stopped after max_iter={self.max_iter} sweeps at a relative "
-            f"duality gap of {self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the columns "
-            "of X, or accept the accuracy by raising tol.",
+            f"The last fit of {type(self).__name__} stopped after max_iter={self.max_iter} passes at a relative "
+            f"duality gap of {self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the "
+            "columns of X, or accept the accuracy by raising tol.",
             ConvergenceWarning,
             stacklevel=3,
         )

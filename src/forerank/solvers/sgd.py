@@ -119,7 +119,7 @@ class CombinedDescent:
     @property
     def weights(self) -> Vector:
         """The latest weights, the intercept last."""
-        return self._v / (self.n_done - 1 + self._offset)
+        return self._v / (self.n_done + self._offset)
 
     @property
     def average(self) -> Vector:
