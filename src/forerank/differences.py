@@ -176,11 +176,11 @@ def _combination(rows, a, n_columns):  # type: ignore[no-untyped-def]
 class Differences:
     """A growing list of differences x_i - x_j between rows of X; row number -1 stands for the origin.
 
-    Dense differences are stored where reading one vector in place of two rows pays; otherwise only the two row numbers
-    are kept, and X is read in place.
+    Dense differences are stored where reading one vector in place of two rows pays, unless `in_place` is set; otherwise
+    only the two row numbers are kept, and X is read in place.
     """
 
-    def __init__(self, X: Any, capacity: int) -> None:
+    def __init__(self, X: Any, capacity: int, *, in_place: bool = False) -> None:
         self.n_columns = X.shape[1]
         self.n_rows = 0
         self._plus = np.empty(capacity, dtype=np.intp)
@@ -193,7 +193,7 @@ class Differences:
         if sp.issparse(X):
             worth = self.n_columns <= 2 * _DENSE_PER_SPARSE * X.nnz / max(X.shape[0], 1)
         self._stored = None
-        if worth and row_bytes * capacity <= _STORED_ROOM:
+        if worth and not in_place and row_bytes * capacity <= _STORED_ROOM:
             self._stored = np.empty((capacity, self.n_columns), dtype=X.dtype)
 
     @property

@@ -344,10 +344,11 @@ class ActiveSamplingRanker(_SampledRanker):
                     max_iter=self.max_iter,
                     at_least=_UNNOTICED if pairs.n_rows == budget else 0.0,
                     seed=pairs.n_rows,
+                    scale=1.0 / strength,
                 )
                 self._keep(solution.w, intercept=False)
                 self.pool_, self.pool_weight_ = np.column_stack([pairs.plus, pairs.minus]), share
-                self.objective_, self.optimality_ = solution.objective / strength, solution.optimality
+                self.objective_, self.optimality_ = solution.objective, solution.optimality
                 stop = self._after(
                     Round(
                         pairs.n_rows,

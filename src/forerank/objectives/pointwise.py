@@ -46,6 +46,16 @@ class Pointwise:
         """The same rows under the smoothed hinge, for an objective with the plain hinge."""
         return Pointwise(self._positive, SmoothedHinge(width), weight=self._weight)
 
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which rows are positive."""
+        return self._positive
+
+    @property
+    def share(self) -> Vector:
+        """The weight of each row's loss in the mean."""
+        return np.full(self.n_rows, 1.0) * self._mean_weight()
+
     def _mean_weight(self) -> Vector | float:
         return 1.0 / self._total if self._weight is None else self._weight / self._total
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from forerank.differences import Differences, add, dot
+from forerank.solvers.result import Progress
 
 __all__ = ["DualResult", "dual_descent"]
 
@@ -143,7 +144,7 @@ class DualResult:
     dual : array
         The variables a_m.
     objective : float
-        The primal objective at w.
+        The primal objective at w, times `scale`.
     optimality : float
         (primal - dual) / primal.
     n_iter : int
@@ -169,6 +170,8 @@ def dual_descent(
     max_iter: int = 1000,
     at_least: float = 0.0,
     seed: int = 0,
+    scale: float = 1.0,
+    progress: Progress | None = None,
 ) -> DualResult:
     """Minimise 1/2 ||w||^2 + sum_m box_m [1 - <z_m, w>]_+ over the pairs z_m.
 
@@ -190,6 +193,10 @@ def dual_descent(
         at no cost that anyone would notice.
     seed : int
         Of the order in which pairs are visited.
+    scale : float
+        What the objective is multiplied with where it is reported.
+    progress : Progress, optional
+        Told of the weights, objective and gap whenever these are computed.
     """
     n, rows = pairs.n_rows, pairs.rows
     dual = np.zeros(n)
@@ -220,8 +227,10 @@ def dual_descent(
         penalty = 0.5 * float(w @ w)
         objective = penalty + float(box @ np.maximum(1.0 - pairs.margins(w), 0.0))
         gap = (objective - (float(dual.sum()) - penalty)) / objective if objective > 0.0 else 0.0
+        if progress is not None:
+            progress.record(w.copy(), n, scale * objective, gap)
         if gap <= tol and (gap <= _EXACT or n_steps * pairs.n_columns >= at_least):
             break
         slack *= _TIGHTEN
         n_active, lower, upper = n, -np.inf, np.inf
-    return DualResult(w, dual, objective, gap, -(-n_steps // n), bool(gap <= tol))
+    return DualResult(w, dual, scale * objective, gap, -(-n_steps // n), bool(gap <= tol))
