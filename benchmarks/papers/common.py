@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,16 @@ class Results:
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self._path = path
-        self._done: dict[str, list[dict]] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-            if lines and lines[0] != {"settings": settings}:
-                raise SystemExit(
-                    f"{path} was made with other settings: {lines[0]}. Remove it, or choose another --out."
-                )
-            self._done = {line["task"]: line["records"] for line in lines[1:]}
-        else:
-            path.write_text(json.dumps({"settings": settings}) + "\n")
+        head = {"settings": settings}
+        whole = list(_whole_lines(path.read_text())) if path.exists() else []
+        if whole and whole[0] != head:
+            raise SystemExit(f"{path} has other settings: {whole[0]}. Remove it, or choose another --out.")
+        self._done = {line["task"]: line["records"] for line in whole[1:]}
+        # Written anew, without the line that an interruption may have cut short.
+        part = path.with_suffix(".part")
+        part.write_text("".join(json.dumps(line) + "\n" for line in (whole or [head])))
+        part.replace(path)
 
     def __contains__(self, task: str) -> bool:
         return task in self._done
@@ -50,6 +49,14 @@ class Results:
             for record in records
             if all(record.get(key) == value for key, value in wanted.items())
         ]
+
+
+def _whole_lines(text: str) -> Iterator[dict]:
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            return
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -227,6 +227,8 @@ def _figure_1(results: Results, names: Sequence[str], out: Path) -> None:
 
 
 def _figure_2(results: Results, names: Sequence[str], out: Path) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     def draw(axis: Any, name: str) -> None:
         for who in ("Soft-Close", "Soft-Correct"):
             curve = _curve(results, name, who)[1:]
@@ -234,6 +236,9 @@ def _figure_2(results: Results, names: Sequence[str], out: Path) -> None:
             axis.plot(curve[:, 0], plain, color=COLOURS[who], label=f"{who}, plain rejection")
             axis.plot(curve[:, 0], ours, color=COLOURS[who], ls=":", label=f"{who}, ours")
         axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
 
     _panels(names, out, draw, "pairs chosen", "rejected for each one kept")
 

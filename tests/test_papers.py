@@ -1,0 +1,50 @@
+"""The reproductions run from end to end in their quick form, on one data set."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("FORERANK_DATA") or not (ROOT / "benchmarks").is_dir(),
+    reason="FORERANK_DATA is not set, or the benchmarks are not here",
+)
+
+
+def reproduce(paper, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", f"benchmarks.papers.{paper}", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+@needs_data
+def test_shen2013(tmp_path):
+    done = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "shen2013.md").read_text()
+    for part in ("Table 2", "Table 3", "Table 4", "Table 5", "Figure 1", "Figure 2", "Figure 3", "Commit"):
+        assert part in page
+    # Every method reaches the paper's AUC on this data set, also with one fold and two pools.
+    assert "Cells more than 0.005 below the paper: none." in page
+    assert "did not reach their tolerance: none" in page
+    for number in (1, 2, 3):
+        assert (tmp_path / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
+
+    # A second run takes up what is there: only the record that an interruption cut short is made again.
+    results = tmp_path / "results.jsonl"
+    lines = results.read_text().splitlines()
+    results.write_text("\n".join([*lines[:-1], lines[-1][:100]]))
+    again = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert results.read_text().splitlines() == lines
+
+    other = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path, "--pools", 3)
+    assert other.returncode != 0
+    assert "other settings" in other.stderr
