@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -130,6 +132,57 @@ class TestExactSolutions:
             assert sgd.objective_ < points.objective_ * 1.01
 
 
+class TestBiasCorrection:
+    """With a part of the pairs, the sample stands for all of them."""
+
+    @staticmethod
+    def fits(bias_correction):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((2000, 8))
+        y = X[:, 0] + 0.3 * rng.standard_normal(2000) > 1
+        exact = PairwiseRanker("hinge", alpha=1e-2, tol=1e-5).fit(X, y)
+        sampled = [
+            ActiveSamplingRanker(
+                strategy, alpha=1e-2, budget=4000, bias_correction=bias_correction, random_state=0
+            ).fit(X, y)
+            for strategy in ("random", "soft-close", "soft-correct")
+        ]
+        return X, y, exact, sampled
+
+    def test_on(self):
+        X, y, exact, sampled = self.fits(True)
+        for ranker in sampled:
+            s = ranker.decision_function(X)
+            loss = np.maximum(1 - (s[y][:, None] - s[~y]), 0).mean() + 0.005 * np.sum(ranker.coef_**2)
+            assert exact.objective_ <= loss * (1 + 1e-4)
+            assert loss < 1.02 * exact.objective_
+            assert ranker.objective_ == pytest.approx(exact.objective_, rel=0.1)
+            assert np.linalg.norm(ranker.coef_) == pytest.approx(np.linalg.norm(exact.coef_), rel=0.1)
+
+    def test_normalized_soft_correct_sees_wrong_pairs_only(self):
+        _, _, exact, (random, close, correct) = self.fits("normalized")
+        for ranker in (random, close, correct):
+            assert ranker.pool_weight_.sum() == pytest.approx(1.0)
+        assert close.objective_ == pytest.approx(exact.objective_, rel=0.15)
+        assert correct.objective_ > 3.0 * exact.objective_
+        assert np.linalg.norm(correct.coef_) > 1.3 * np.linalg.norm(exact.coef_)
+
+    def test_off(self):
+        _, _, exact, (_, close, correct) = self.fits(False)
+        assert_allclose(correct.pool_weight_, 1 / 4000)
+        assert close.objective_ > 1.5 * exact.objective_
+        assert correct.objective_ > 3.0 * exact.objective_
+
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    def test_the_kinds_keep_their_shares_when_all_are_drawn(self, strategy):
+        X, y = data(n=60)
+        for gamma in (0.2, 0.7):
+            ranker = ActiveSamplingRanker(strategy, gamma=gamma, random_state=0).fit(X, y)
+            pair = (ranker.pool_ >= 0).all(axis=1)
+            assert ranker.pool_weight_[pair].sum() == pytest.approx(gamma)
+            assert ranker.pool_weight_[~pair].sum() == pytest.approx(1 - gamma)
+
+
 class TestFit:
     @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
     def test_ranks_better_than_chance(self, ranker):
@@ -175,7 +228,6 @@ class TestFit:
         assert ranker.history_[0].acceptance == pytest.approx(1.0)
         assert all(0.0 < round.acceptance < 1.0 for round in ranker.history_[1:])
         assert ranker.pool_.shape == (500, 2)
-        assert ranker.pool_weight_.sum() == pytest.approx(1.0)
         assert np.all(y[ranker.pool_[:, 0]] == 1)
         assert np.all(y[ranker.pool_[:, 1]] == 0)
 
@@ -194,7 +246,7 @@ class TestFit:
         def stop_at_three(fitted, round):
             assert fitted.decision_function(X).shape == (300,)
             seen.append(round)
-            return len(seen) == 3
+            return np.int64(len(seen)) == 3  # a numpy bool
 
         fitted = ranker.set_params(callback=stop_at_three, random_state=0).fit(X, y)
         assert fitted.history_ == seen
@@ -213,7 +265,37 @@ class TestFit:
         with pytest.raises(KeyboardInterrupt):
             ranker.fit(X, y)
         assert len(ranker.history_) == 4
+        assert np.isfinite(ranker.objective_)
         assert roc_auc_score(y, ranker.decision_function(X)) > 0.8
+        assert np.mean(ranker.predict(X) == y) > 0.7
+
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    def test_wild_columns_end_soon_and_no_worse_than_nothing(self, strategy):
+        rng = np.random.default_rng(0)
+        X = rng.standard_t(1, size=(2000, 5)) * 1e3
+        y = X[:, 0] + 1e3 * rng.standard_normal(2000) > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
+            ranker = ActiveSamplingRanker(strategy, budget=500, max_iter=200, random_state=0).fit(X, y)
+        assert ranker.objective_ <= ranker.pool_weight_.sum() * (1 + 1e-9)  # the objective of w = 0
+
+    @pytest.mark.parametrize("scale", [1e-200, 1e200, 1e-320])
+    def test_extreme_weights(self, scale):
+        X, y = data(n=80)
+        weight = np.full(80, scale)
+        weight[::3] *= 2
+        for ranker in (ActiveSamplingRanker(budget=300), CombinedSGDRanker(n_steps=2000), PairwiseRanker("hinge")):
+            plain = clone(ranker).set_params(**({"random_state": 0} if hasattr(ranker, "random_state") else {}))
+            extreme = clone(plain).fit(X, y, sample_weight=weight)
+            usual = plain.fit(X, y, sample_weight=np.where(np.arange(80) % 3, 1.0, 2.0))
+            assert_allclose(extreme.coef_, usual.coef_, rtol=1e-6, atol=1e-9)
+
+    def test_large_single_precision_numbers(self):
+        X, y = data(n=80)
+        fitted = CombinedSGDRanker(n_steps=2000, random_state=0).fit((X * 1e20).astype(np.float32), y)
+        assert np.isfinite(fitted.objective_)
+        with pytest.raises(ValueError, match="Scale its columns"), np.errstate(all="ignore"):
+            CombinedSGDRanker(n_steps=2000, random_state=0).fit(X * 1e160, y)
 
     def test_verbose_shows_a_bar(self, capsys):
         X, y = data()
@@ -270,6 +352,10 @@ class TestRefusals:
             ({"alpha": 0.0}, "alpha must be a number > 0"),
             ({"tol": 0.0}, "tol must be a number > 0"),
             ({"class_weight": "even"}, "class_weight must be a dict"),
+            ({"class_weight": {0: 0.0, 1: 1.0}}, "class_weight must be positive and finite; class 0 has 0.0"),
+            ({"class_weight": {0: 1.0, 1: -2.0}}, "class 1 has -2.0"),
+            ({"class_weight": {0: float("nan"), 1: 1.0}}, "class 0 has nan"),
+            ({"bias_correction": "paper"}, "bias_correction must be True, False or \"normalized\"; got 'paper'"),
         ],
     )
     def test_active_sampling(self, parameters, message):

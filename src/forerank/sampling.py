@@ -51,6 +51,8 @@ STRATEGIES = ("random", "soft-close", "soft-correct", "hard-close", "hard-correc
 _LISTED = 4
 # Intervals are cut finer until the rest has at most this share of the bounds so far.
 _REST = 0.1
+# Beyond this, probabilities are zero in double precision.
+_DEEPEST = 1024
 # Cells wider than this part of the scores' span hold too many rows to be worth a look.
 _WIDE = 1e-3
 # Values looked at to guess where the lowest ones end.
@@ -305,9 +307,11 @@ class PairSampler:
         Candidates of either kind that can be drawn: none where gamma gives them no chance.
     n_drawn : int
 
-    Notes ----- Cost of drawing b: for random and soft strategies the scores of about 2 b / (mean acceptance) rows,
-    or, where that is more than there are rows, the scores of all rows and N log N; for hard strategies the latter,
-    and a heap of the candidates drawn so far.
+    Notes
+    -----
+    Cost of drawing b: for random and soft strategies the scores of about 2 b / (mean acceptance) rows, or, where that
+    is more than there are rows, the scores of all rows and N log N; for hard strategies the latter, and a heap of the
+    candidates drawn so far.
     """
 
     def __init__(
@@ -378,10 +382,15 @@ class PairSampler:
 
         and the mean of u_m f_m over the sample has the expectation gamma mean(f over pairs) + (1 - gamma) mean(f over
         points). With M much smaller than N this is t_m / q_m, the inverse probability of shen2013, section 3.3; with
-        all candidates drawn it is the objective itself. Hard strategies have no probabilities: they count as q_m = 1
-        / (N - m + 1), and their estimate is biased.
+        all candidates drawn it is the objective itself. Hard strategies have no probabilities, and their estimate is
+        biased: all drawn pairs count alike, and all drawn points, gamma and 1 - gamma together.
         """
         N, M = self.n_candidates, self.n_drawn
+        if self._strategy.startswith("hard"):
+            n_points = int(np.count_nonzero(self._is_point))
+            return np.where(
+                self._is_point, M * (1.0 - self.gamma) / max(n_points, 1), M * self.gamma / max(M - n_points, 1)
+            )
         m = np.arange(1, M + 1)
         left = np.maximum(N - m, 1)
         share = np.full(M, self.gamma / max(self.n_pairs, 1))
@@ -607,7 +616,7 @@ class _InIntervals:
     def _cover(self, kinds: list["_Kind"]) -> Iterator[tuple["_Kind", Interval, float]]:
         """Intervals that hold every candidate with a positive rate, and the highest probability in each."""
         so_far = 0.0
-        for depth in count_from():
+        for depth in count_from(self._first_depth(kinds)):
             beyond = [
                 (kind, interval, self._bound(interval)) for kind in kinds for interval in self._soft.beyond(depth)
             ]
@@ -621,6 +630,21 @@ class _InIntervals:
                     if kind.count(*interval):
                         so_far += kind.share * kind.count(*interval) * bound
                         yield kind, interval, bound
+
+    def _first_depth(self, kinds: list["_Kind"]) -> int:
+        """The last depth that nothing comes before: scores may be so wide that the first hundreds are empty."""
+
+        def none_before(depth: int) -> bool:
+            return sum(kind.count(*interval) for kind in kinds for interval in self._soft.beyond(depth)) == everything
+
+        everything = sum(kind.count(*interval) for kind in kinds for interval in self._soft.beyond(0))
+        low, high = 0, 1
+        while none_before(high) and high < _DEEPEST:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if none_before(middle) else (low, middle)
+        return low
 
     def _bound(self, interval: Interval) -> float:
         return float(self._soft.acceptance(np.array(interval)).max())

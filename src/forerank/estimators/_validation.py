@@ -13,6 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 __all__ = ["check_choice", "check_number", "check_weights", "encode_classes"]
 
 
+# Weights within these bounds can be multiplied and summed without care.
+_SAFE = (1e-100, 1e100)
+
+
 def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
     """The sorted classes of y, and each row's class number. Two numeric classes take no sort."""
     if y.dtype.kind in "biuf":
@@ -41,7 +45,10 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
         raise ValueError(f"sample_weight must not be negative; row {row} has {lowest}. Use zero to leave a row out.")
     if weight.max() == 0.0:
         raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
-    return None if lowest == weight.max() else weight
+    highest = weight.max()
+    if not _SAFE[0] < highest < _SAFE[1]:
+        weight = weight / highest  # only ratios matter, and products of weights must not overflow or vanish
+    return None if lowest == highest else weight
 
 
 def check_number(name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False) -> None:

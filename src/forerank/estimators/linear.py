@@ -101,7 +101,9 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         points.extend(np.where(objective.positive, row, -1), np.where(objective.positive, -1, row))
         found = dual_descent(points, objective.share / self.alpha, scale=self.alpha, **limits)
         if not found.converged:
-            return bundle(objective, design, self.alpha, start=found.w, **limits)
+            rest = bundle(objective, design, self.alpha, start=found.w, **limits)
+            rest.n_iter += found.n_iter
+            return rest
         history = limits["progress"].history
         scores = design.scores(found.w)
         return SolverResult(found.w, scores, found.objective, found.optimality, found.n_iter, True, history)
@@ -478,7 +480,11 @@ def _class_weights(
         return totals.sum() / (classes.size * totals)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f'class_weight must be a dict, "balanced" or None; got {class_weight!r}.')
-    return compute_class_weight(dict(class_weight), classes=classes, y=classes)
+    weights = compute_class_weight(dict(class_weight), classes=classes, y=classes)
+    for label, value in zip(classes.tolist(), weights.tolist(), strict=True):
+        if not (0.0 < value < np.inf):
+            raise ValueError(f"class_weight must be positive and finite; class {label!r} has {value!r}.")
+    return weights
 
 
 def _prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from forerank import metrics
 from forerank.design import Design, make_design
 from forerank.differences import Differences
 from forerank.estimators._validation import check_choice, check_number, check_weights
@@ -39,8 +38,9 @@ EvalSet = tuple[Any, Any]
 
 # What "auto" stands for where there are as many candidates: the budget of the paper.
 _USUAL_BUDGET = 8000
-# While the pool grows, its solution only guides the next draw: a gap of this size is enough.
+# While the pool grows, its solution only guides the next draw: a gap of this size, or this many passes, are enough.
 _ROUGH = 1e-2
+_ROUGH_PASSES = 100
 # Multiplications that the last fit may spend beyond its tolerance.
 _UNNOTICED = 3e6
 # Parts of a stochastic run, between which it reports and can be interrupted.
@@ -56,11 +56,12 @@ class Round:
     pool : int
         Pairs and points trained on so far.
     objective : float
-        The objective over the pool (active sampling), or the mean loss met in the round (stochastic descent).
+        Active sampling: the objective over the pool, with the penalty of that pool, alpha budget / pool. Stochastic
+        descent: the mean loss met in the round.
     optimality : float
         The relative duality gap over the pool; NaN where there is none.
     acceptance : float
-        The mean probability of keeping a candidate, over all candidates; NaN for hard strategies.
+        The mean probability of keeping a candidate, over all candidates; NaN where there is none.
     rejected : int
         Proposals made and not kept in this round.
     seconds : float
@@ -145,10 +146,17 @@ class _SampledRanker(_LinearRanker):
         self.history_.append(round)
         self.n_iter_ = len(self.history_)
         show(round)
-        return self.callback is not None and self.callback(self, round) is True
+        if self.callback is None:
+            return False
+        answer = self.callback(self, round)
+        return isinstance(answer, (bool, np.bool_)) and bool(answer)
 
     def _auc(self, holdout: tuple[Design, NDArray[np.bool_]] | None, w: Vector) -> float:
-        return float("nan") if holdout is None else metrics.roc_auc(holdout[1], holdout[0].scores(w))
+        if holdout is None:
+            return float("nan")
+        from forerank.metrics import roc_auc  # loads much that a fit does not need
+
+        return roc_auc(holdout[1], holdout[0].scores(w))
 
 
 class ActiveSamplingRanker(_SampledRanker):
@@ -175,10 +183,12 @@ class ActiveSamplingRanker(_SampledRanker):
     step : int, default=100
         Candidates chosen between two fits.
     budget : int or "auto", default="auto"
-        Candidates chosen in all. "auto" is 8000, or all where there are fewer; a number above that is refused.
-    bias_correction : bool, default=True
+        Candidates chosen in all. "auto" is 8000, or all where there are fewer; more than there are is refused.
+    bias_correction : bool or "normalized", default=True
         Whether to weigh what was chosen by the inverse of its probability, so that the objective over the sample is an
-        unbiased estimate of that over all candidates. Hard strategies have no probabilities and are not corrected.
+        unbiased estimate of that over all candidates. "normalized" divides these weights by their sum, as the paper
+        does: soft-correct never draws a pair without loss, so that its mean is then one over wrong pairs only, larger,
+        and `alpha` weighs less against it. Hard strategies have no probabilities and stay biased.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes among the points and for the intercept, times the sample weights. Pairs have one row of
         each class, and no use for them.
@@ -187,7 +197,8 @@ class ActiveSamplingRanker(_SampledRanker):
     max_iter : int, default=10_000
         The most passes over the chosen pairs in one fit.
     callback : callable, default=None
-        Called as callback(ranker, round) after every fit, with `coef_` up to date; returning True ends the fit early.
+        Called as callback(ranker, round) after every fit, with `coef_` up to date (the intercept comes last);
+        returning True ends the fit early.
     random_state : int, RandomState or None, default=None
     verbose : bool, default=False
         Whether to show a progress bar.
@@ -206,11 +217,11 @@ class ActiveSamplingRanker(_SampledRanker):
         Row numbers of the chosen pairs, the preferred one first, in the order in which they were chosen; -1 stands
         for the origin of a pseudo-pair.
     pool_weight_ : array of shape (n_chosen,)
-        Their weights in the last objective; they sum to one.
+        Their weights in the last objective.
     n_iter_ : int
         Rounds.
     objective_ : float
-        The objective over the pool.
+        The objective over the pool; after an early end, with the penalty alpha budget / pool.
     optimality_ : float
         Its relative duality gap.
     history_ : list of Round
@@ -222,7 +233,8 @@ class ActiveSamplingRanker(_SampledRanker):
     Notes
     -----
     Cost per round: the scores of a few times `step` rows (soft strategies; of all rows where nearly every pair is in
-    order, and for hard strategies), and some passes over the pool.
+    order, and for hard strategies), and some passes over the pool. The same seed gives the same weights; a last bit
+    that differs, as between dense and sparse arrays of the same numbers, may change a draw and what follows from it.
 
     Examples
     --------
@@ -244,7 +256,7 @@ class ActiveSamplingRanker(_SampledRanker):
         alpha: float = 1e-4,
         step: int = 100,
         budget: int | Literal["auto"] = "auto",
-        bias_correction: bool = True,
+        bias_correction: bool | Literal["normalized"] = True,
         class_weight: Mapping | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -279,6 +291,8 @@ class ActiveSamplingRanker(_SampledRanker):
                     f"step must not exceed budget: {self.step} candidates per round do not fit into a budget of "
                     f"{self.budget}. Lower step, or raise budget."
                 )
+        if self.bias_correction not in (True, False, "normalized"):
+            raise ValueError(f'bias_correction must be True, False or "normalized"; got {self.bias_correction!r}.')
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
@@ -326,47 +340,49 @@ class ActiveSamplingRanker(_SampledRanker):
         pair_weight, point_weight = self._row_weights(codes, positive, weight, class_weight)
         pairs = Differences(matrix, budget)
         self._keep(np.zeros(design.n_columns), intercept=False)
-        self.gamma_, self.history_ = sampler.gamma, []
+        self.gamma_, self.history_, self.n_iter_ = sampler.gamma, [], 0
+        self.objective_ = self.optimality_ = float("nan")
+        self.pool_, self.pool_weight_ = np.empty((0, 2), dtype=np.intp), np.empty(0)
         solution: DualResult | None = None
         stop = False
-        with self._shown(budget) as show, serial_blas():
-            while pairs.n_rows < budget and not stop:
-                n = min(self.step, budget - pairs.n_rows)
-                drawn = sampler.draw(n, None if solution is None else solution.w)
-                pairs.extend(drawn.plus, drawn.minus)
-                share = self._pool_weight(sampler, pairs, pair_weight, point_weight)
-                strength = pairs.n_rows / (self.alpha * budget)
-                solution = dual_descent(
-                    pairs,
-                    share * strength,
-                    start=None if solution is None else solution.dual,
-                    tol=self.tol if pairs.n_rows == budget else max(self.tol, _ROUGH),
-                    max_iter=self.max_iter,
-                    at_least=_UNNOTICED if pairs.n_rows == budget else 0.0,
-                    seed=pairs.n_rows,
-                    scale=1.0 / strength,
-                )
-                self._keep(solution.w, intercept=False)
-                self.pool_, self.pool_weight_ = np.column_stack([pairs.plus, pairs.minus]), share
-                self.objective_, self.optimality_ = solution.objective, solution.optimality
-                stop = self._after(
-                    Round(
-                        pairs.n_rows,
-                        self.objective_,
-                        self.optimality_,
-                        drawn.acceptance,
-                        drawn.n_rejected,
-                        perf_counter() - begin,
-                        self._auc(holdout, solution.w),
-                    ),
-                    show,
-                )
+        try:
+            with self._shown(budget) as show, serial_blas():
+                while pairs.n_rows < budget and not stop:
+                    n = min(self.step, budget - pairs.n_rows)
+                    drawn = sampler.draw(n, None if solution is None else solution.w)
+                    pairs.extend(drawn.plus, drawn.minus)
+                    share = self._pool_weight(sampler, pairs, pair_weight, point_weight)
+                    solution = self._fit_pool(pairs, share, budget, solution)
+                    self._keep(solution.w, intercept=False)
+                    self.pool_, self.pool_weight_ = np.column_stack([pairs.plus, pairs.minus]), share
+                    self.objective_, self.optimality_ = solution.objective, solution.optimality
+                    certificate = pairs.n_rows, solution.objective, solution.optimality
+                    auc = self._auc(holdout, solution.w)
+                    seconds = perf_counter() - begin
+                    stop = self._after(Round(*certificate, drawn.acceptance, drawn.n_rejected, seconds, auc), show)
+        finally:
+            # Also after an interruption: what has been learnt so far should be ready for use.
+            if self.class_weight is not None:
+                weight = class_weight[codes] if weight is None else weight * class_weight[codes]
+            self.intercept_ = -_prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
         if solution is not None and not solution.converged and not stop:
             self._warn_unconverged(smooth=False)
-        if self.class_weight is not None:
-            weight = class_weight[codes] if weight is None else weight * class_weight[codes]
-        self.intercept_ = -_prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
         return self
+
+    def _fit_pool(self, pairs: Differences, share: Vector, budget: int, before: DualResult | None) -> DualResult:
+        """The weights for the pool so far; roughly, until it is complete."""
+        strength = pairs.n_rows / (self.alpha * budget)
+        complete = pairs.n_rows == budget
+        return dual_descent(
+            pairs,
+            share * strength,
+            start=None if before is None else before.dual,
+            tol=self.tol if complete else max(self.tol, _ROUGH),
+            max_iter=self.max_iter if complete else min(self.max_iter, _ROUGH_PASSES),
+            at_least=_UNNOTICED if complete else 0.0,
+            seed=pairs.n_rows,
+            scale=1.0 / strength,
+        )
 
     def _warn_unconverged(self, smooth: bool) -> None:
         warnings.warn(
@@ -403,17 +419,15 @@ class ActiveSamplingRanker(_SampledRanker):
     def _pool_weight(
         self, sampler: PairSampler, pairs: Differences, pair_weight: Vector | None, point_weight: Vector | None
     ) -> Vector:
-        """The weight of each chosen candidate in the mean over the pool."""
-        share = np.ones(pairs.n_rows)
-        if self.bias_correction and not self.strategy.startswith("hard"):
-            share = sampler.importance()
+        """The weight of each chosen candidate in the objective over the pool."""
+        share = sampler.importance() if self.bias_correction else np.ones(pairs.n_rows)
         if pair_weight is not None and point_weight is not None:
             plus, minus = pairs.plus, pairs.minus
             single = np.where(plus >= 0, plus, minus)
             share = share * np.where(
                 (plus >= 0) & (minus >= 0), pair_weight[plus] * pair_weight[minus], point_weight[single]
             )
-        return share / share.sum()
+        return share / (share.size if self.bias_correction is True else share.sum())
 
 
 class CombinedSGDRanker(_SampledRanker):
@@ -439,7 +453,8 @@ class CombinedSGDRanker(_SampledRanker):
     n_steps : int, default=100_000
         Steps in all.
     average : bool, default=True
-        Whether to return the average of the weights over the second half of the steps, in place of the last.
+        Whether to return the average of the weights over the second half of the steps, in place of the last. A fit that
+        ends early has the last.
     fit_intercept : bool, default=True
         Whether points see a constant; it is penalised like the weights.
     callback : callable, default=None
@@ -459,14 +474,16 @@ class CombinedSGDRanker(_SampledRanker):
     objective_ : float
         The objective at the weights returned, over all pairs and all rows.
     history_ : list of Round
-        Steps, mean loss met since the entry before, seconds and AUC.
+        Steps, mean loss met since the entry before, seconds and AUC of the latest weights, not of their average.
     n_features_in_ : int
     feature_names_in_ : array
         Only where X has column names.
 
-    Notes ----- Cost: the stored entries of two rows per step, whatever the number of rows; one pass over X for their
-    norms, and one evaluation of the exact objective at the end. There is no certificate: for the minimum over all
-    pairs use PairwiseRanker.
+    Notes
+    -----
+    Cost: the stored entries of two rows per step, whatever the number of rows; one pass over X for their norms, and one
+    evaluation of the exact objective at the end. There is no certificate: for the minimum over all pairs use
+    PairwiseRanker.
 
     Examples
     --------
@@ -554,22 +571,29 @@ class CombinedSGDRanker(_SampledRanker):
             intercept=bool(self.fit_intercept),
         )
         arrays = (matrix.data, matrix.indices, matrix.indptr) if sp.issparse(matrix) else (matrix,)
-        self.history_ = []
+        self._keep(np.zeros(design.n_columns + 1), intercept=True)
+        self.history_, self.n_iter_, nan = [], 0, float("nan")
         bounds = np.linspace(0, self.n_steps, min(_REPORTS, self.n_steps) + 1).astype(int)
         stop = False
-        with self._shown(self.n_steps) as show:
-            for n in np.diff(bounds):
-                plus, minus = draw.pairs_and_points(int(n), float(self.gamma))
-                loss = descent.run(arrays, plus, minus, _difference_bounds(size, plus, minus))
-                self._keep(descent.weights, intercept=True)
-                auc = self._auc(holdout, self.coef_[0])
-                nan = float("nan")
-                stop = self._after(Round(descent.n_done, loss, nan, nan, 0, perf_counter() - begin, auc), show)
-                if stop:
-                    break
-        if self.average and not stop:
-            self._keep(descent.average, intercept=True)
-        self.objective_ = self._objective(design.scores(self.coef_[0]), codes, positive, weight)
+        try:
+            with self._shown(self.n_steps) as show:
+                for n in np.diff(bounds):
+                    plus, minus = draw.pairs_and_points(int(n), float(self.gamma))
+                    loss = descent.run(arrays, plus, minus, _difference_bounds(size, plus, minus))
+                    self._keep(descent.weights, intercept=True)
+                    auc = self._auc(holdout, self.coef_[0])
+                    stop = self._after(Round(descent.n_done, loss, nan, nan, 0, perf_counter() - begin, auc), show)
+                    if stop:
+                        break
+            if self.average and not stop:
+                self._keep(descent.average, intercept=True)
+        finally:
+            self.objective_ = self._objective(design.scores(self.coef_[0]), codes, positive, weight)
+        if not np.isfinite(self.objective_):
+            raise ValueError(
+                f"The objective is {self.objective_} after {descent.n_done} steps: the numbers in X are too large for "
+                "stochastic descent. Scale its columns, for instance with MaxAbsScaler."
+            )
         return self
 
     def _objective(
@@ -616,8 +640,9 @@ class _RowDraws:
 
 def _squared_row_norms(X: Matrix) -> Vector:
     if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
-    return np.einsum("ij,ij->i", X, X).astype(float)
+        squares = sp.csr_array((np.square(X.data, dtype=float), X.indices, X.indptr), shape=X.shape)
+        return np.asarray(squares.sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=float)
 
 
 def _difference_bounds(size: Vector, plus: NDArray[np.intp], minus: NDArray[np.intp]) -> Vector:

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
 
 from forerank.differences import Differences, add, dot
 from forerank.solvers.result import Progress
@@ -140,7 +141,7 @@ class DualResult:
     Attributes
     ----------
     w : array
-        The weights, sum_m a_m z_m.
+        The weights, sum_m a_m z_m; a part of that where the gap was not met.
     dual : array
         The variables a_m.
     objective : float
@@ -210,10 +211,12 @@ def dual_descent(
     lower, upper, slack = -np.inf, np.inf, _FIRST_SLACK
     objective, gap, n_steps, most = np.inf, np.inf, 0, max_iter * n
     work, enough = 0.0, max(_PASSES_TO_LEAP * n * pairs.n_columns, _WORK_TO_LEAP)
+    if progress is not None:
+        progress.w = w  # changes in place: an interruption leaves the latest
     while n_steps < most:
         if work >= enough:
             _leap(pairs, box, dual, w)
-            work = 0.0
+            work, n_active, lower, upper = 0.0, n, -np.inf, np.inf
         work += n_active * pairs.n_columns + _CALL
         n_steps += n_active
         n_active, lowest, highest = _sweep(
@@ -228,9 +231,22 @@ def dual_descent(
         objective = penalty + float(box @ np.maximum(1.0 - pairs.margins(w), 0.0))
         gap = (objective - (float(dual.sum()) - penalty)) / objective if objective > 0.0 else 0.0
         if progress is not None:
-            progress.record(w.copy(), n, scale * objective, gap)
+            progress.record(w, n, scale * objective, gap)
         if gap <= tol and (gap <= _EXACT or n_steps * pairs.n_columns >= at_least):
             break
         slack *= _TIGHTEN
         n_active, lower, upper = n, -np.inf, np.inf
+    if gap > tol:
+        # Weights that have not settled may be far too long, and worse than none: take the best on their way from zero.
+        margins, square = pairs.margins(w), float(w @ w)
+        lower_bound = float(dual.sum()) - 0.5 * square
+
+        def at_length(t: float) -> float:
+            return 0.5 * t * t * square + float(box @ np.maximum(1.0 - t * margins, 0.0))
+
+        length = float(minimize_scalar(at_length, bounds=(0.0, 1.0), method="bounded").x)
+        length = min(length, 0.0, key=at_length)
+        if at_length(length) < objective:
+            w, objective = length * w, at_length(length)
+            gap = (objective - lower_bound) / objective
     return DualResult(w, dual, scale * objective, gap, -(-n_steps // n), bool(gap <= tol))
