@@ -3,10 +3,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from forerank import differences, losses
 from forerank.differences import Differences
+from forerank.objectives import Pointwise, Profiled
 from forerank.solvers.dual import dual_descent
 from forerank.solvers.sgd import LOSSES, CombinedDescent, _value_and_slope
 
@@ -43,6 +44,31 @@ class TestDualDescent:
         reached = primal(solution.w, y[:, None] * X, C * weight)
         assert solution.objective == pytest.approx(reached, rel=1e-9)
         assert reached == pytest.approx(primal(peer.coef_[0], y[:, None] * X, C * weight), rel=1e-5)
+
+    @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
+    @pytest.mark.parametrize("offset", [0.0, 5.0])
+    def test_with_an_intercept_it_is_the_classical_support_vector_machine(self, C, offset):
+        X, y, plus, minus = points()
+        X = X + offset  # the intercept is far from zero, and no column can stand in for it
+        weight = np.random.default_rng(1).random(y.size) * np.where(y > 0, 0.2, 1.0)
+        peer = SVC(kernel="linear", C=C, tol=1e-8).fit(X, y, sample_weight=weight)
+        pairs = Differences(X, y.size, in_place=True)
+        pairs.extend(plus, minus)
+        profiled = Profiled(Pointwise(y > 0, "hinge", weight=weight))
+        solution = dual_descent(pairs, C * weight, intercept=profiled.best_shift, tol=1e-6, max_iter=50_000)
+        assert solution.converged
+        Z, box = y[:, None] * X, C * weight
+
+        def objective(w, b):
+            return 0.5 * w @ w + box @ np.maximum(1.0 - Z @ w - y * b, 0.0)
+
+        reached = objective(solution.w, solution.intercept)
+        assert solution.objective == pytest.approx(reached, rel=1e-9)
+        theirs = objective(peer.coef_[0], peer.intercept_[0])
+        assert theirs * (1 - 1e-4) < reached < theirs * (1 + 1e-5)
+        # The gap is one: no weights do better than the bound it promises.
+        rough = dual_descent(pairs, box, intercept=profiled.best_shift, tol=0.05, max_iter=50_000)
+        assert rough.objective * (1.0 - rough.optimality) <= solution.objective <= rough.objective * (1 + 1e-9)
 
     def test_certificate(self):
         X, y, plus, minus = points()

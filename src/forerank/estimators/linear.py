@@ -74,7 +74,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
                     penalty = np.full(design.n_columns, float(self.alpha))
                     penalty[design.n_columns - int(intercept) :] = 0.0
                     result = newton(objective, design, penalty, start=start, **limits)
-                elif isinstance(objective, Pointwise) and start is None and not isinstance(design, FortranDesign):
+                elif not isinstance(objective, AllPairs) and start is None and not isinstance(design, FortranDesign):
                     result = self._by_points(objective, X, design, limits)
                 else:
                     result = bundle(objective, design, self.alpha, start=start, **limits)
@@ -91,15 +91,19 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
             self._warn_unconverged(objective.smooth)
         return result
 
-    def _by_points(self, objective: Pointwise, X: Matrix, design: Design, limits: dict[str, Any]) -> SolverResult:
+    def _by_points(
+        self, objective: Pointwise | Profiled, X: Matrix, design: Design, limits: dict[str, Any]
+    ) -> SolverResult:
         """The hinge on single rows: dual coordinate descent, and cutting planes from there if it is slow to settle.
 
         Descent reads one row at a time, in random order, which columns in Fortran order are too scattered for.
         """
-        row = np.arange(design.n_rows)
+        rows: Pointwise = objective.pointwise if isinstance(objective, Profiled) else objective
+        number = np.arange(design.n_rows)
         points = Differences(X, design.n_rows, in_place=True)
-        points.extend(np.where(objective.positive, row, -1), np.where(objective.positive, -1, row))
-        found = dual_descent(points, objective.share / self.alpha, scale=self.alpha, **limits)
+        points.extend(np.where(rows.positive, number, -1), np.where(rows.positive, -1, number))
+        best_shift = objective.best_shift if isinstance(objective, Profiled) else None
+        found = dual_descent(points, rows.share / self.alpha, intercept=best_shift, scale=self.alpha, **limits)
         if not found.converged:
             rest = bundle(objective, design, self.alpha, start=found.w, **limits)
             rest.n_iter += found.n_iter
@@ -216,8 +220,8 @@ class PointwiseRanker(_LinearRanker):
 
     Notes
     -----
-    Cost: a few dozen products with X. Hinge: without an intercept dual coordinate descent, else a bundle method; all
-    other losses: truncated Newton.
+    Cost: a few dozen products with X. Hinge: dual coordinate descent, and a bundle method where that is slow; all other
+    losses: truncated Newton.
 
     Examples
     --------

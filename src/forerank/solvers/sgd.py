@@ -3,7 +3,7 @@
 Minimises  E[l(<z, w>)] + alpha/2 ||w||^2,  where z is a difference of two rows or plus or minus one row, drawn at
 random; pairs and points may have different losses. Steps of 1 / (alpha (t + t0)) make the weights
 
-    w_t = v_t / (t + t0 - 1),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha                (maths/solvers.md, eq. 9)
+    w_t = v_t / (t + t0 - 1),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha                (maths/solvers.md, eq. 10)
 
 so that a step touches the stored entries of z alone. The average over the second half of the steps needs no more: the
 change made to v at step t counts in all later terms, with a factor known beforehand. Where the loss is curved, a step
