@@ -472,7 +472,7 @@ class PairSampler:
             n_kept += kept.size
             probable += probability.sum()
             guess = max(probable, 1.0) / n_proposed
-        total = listed_total + (proposals.rate * probable / n_proposed if n_proposed else 0.0)
+        total = listed_total + (float(proposals.rate * probable) / n_proposed if n_proposed else 0.0)
         order = np.argsort(times)[:n]
         self._note(keys[order], self._inverse_probability(rates[order], total))
         if total > 0.0:
