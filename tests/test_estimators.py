@@ -1,5 +1,6 @@
 import sys
 import tracemalloc
+import warnings
 
 import joblib
 import numpy as np
@@ -413,3 +414,47 @@ class TestMemory:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak <= 16 * 8 * n
+
+
+class TestHingeOnRows:
+    """Dual coordinate descent behind PointwiseRanker("hinge")."""
+
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_rows_without_weight_do_not_keep_it_from_settling(self, intercept):
+        X, y = data(n=2000)
+        weight = (np.arange(2000) % 2).astype(float)
+        ranker = PointwiseRanker("hinge", alpha=1e-2, fit_intercept=intercept)
+        weighted = clone(ranker).fit(X, y, sample_weight=weight)
+        alone = clone(ranker).fit(X[1::2], y[1::2])
+        assert weighted.n_iter_ <= 2 * alone.n_iter_ + 2
+        assert weighted.objective_ == pytest.approx(alone.objective_, rel=2e-3)
+
+    def test_data_frames_take_the_same_way(self):
+        X, y = data(n=2000)
+        ranker = PointwiseRanker("hinge", alpha=1e-2)
+        assert_array_equal(ranker.fit(pd.DataFrame(X), y).coef_, clone(ranker).fit(X, y).coef_)
+
+    def test_an_interruption_leaves_weights_with_their_intercept(self, monkeypatch):
+        X, y = data(n=400)
+        X = X + 5.0
+
+        def interrupted(pairs, box, **settings):
+            settings["progress"].w = np.ones(5)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("forerank.estimators.linear.dual_descent", interrupted)
+        ranker = PointwiseRanker("hinge")
+        with pytest.raises(KeyboardInterrupt):
+            ranker.fit(X, y)
+        assert_array_equal(ranker.coef_, np.ones((1, 5)))
+        assert abs(ranker.intercept_[0]) > 5.0
+        assert np.mean(ranker.predict(X) == y) > 0.7
+
+    def test_where_descent_does_not_settle_cutting_planes_go_on(self):
+        X, y = data(n=300)
+        ranker = PointwiseRanker("hinge", alpha=1e-6, tol=1e-4, max_iter=60)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = ranker.fit(X, y)
+        assert fitted.n_iter_ <= 60
+        assert 0.0 <= fitted.optimality_ < 1.0

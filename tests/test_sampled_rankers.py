@@ -167,6 +167,12 @@ class TestBiasCorrection:
         assert correct.objective_ > 3.0 * exact.objective_
         assert np.linalg.norm(correct.coef_) > 1.3 * np.linalg.norm(exact.coef_)
 
+    def test_a_numpy_bool_is_a_bool(self):
+        X, y = data()
+        ranker = ActiveSamplingRanker(budget=300, random_state=0)
+        numpy_true = clone(ranker).set_params(bias_correction=np.True_).fit(X, y)
+        assert_array_equal(numpy_true.pool_weight_, ranker.fit(X, y).pool_weight_)
+
     def test_off(self):
         _, _, exact, (_, close, correct) = self.fits(False)
         assert_allclose(correct.pool_weight_, 1 / 4000)
@@ -355,6 +361,7 @@ class TestRefusals:
             ({"class_weight": {0: 0.0, 1: 1.0}}, "class_weight must be positive and finite; class 0 has 0.0"),
             ({"class_weight": {0: 1.0, 1: -2.0}}, "class 1 has -2.0"),
             ({"class_weight": {0: float("nan"), 1: 1.0}}, "class 0 has nan"),
+            ({"bias_correction": 1}, "bias_correction must be True, False"),
             ({"bias_correction": "paper"}, "bias_correction must be True, False or \"normalized\"; got 'paper'"),
         ],
     )

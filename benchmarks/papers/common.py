@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,12 @@ import sklearn
 class Results:
     """Records in a file of JSON lines, one list of records per finished task; a task that is there is not run again.
 
-    A file from other settings is refused, so that figures of two protocols are never mixed.
+    A file from other settings is refused. Each task notes the commit it was run on.
+
+    Attributes
+    ----------
+    commits : list of str
+        Of all tasks, in the order of their first appearance.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -28,6 +34,7 @@ class Results:
         if whole and whole[0] != head:
             raise SystemExit(f"{path} has other settings: {whole[0]}. Remove it, or choose another --out.")
         self._done = {line["task"]: line["records"] for line in whole[1:]}
+        self.commits = list(dict.fromkeys(line["commit"] for line in whole[1:]))
         # Written anew, without the line that an interruption may have cut short.
         part = path.with_suffix(".part")
         part.write_text("".join(json.dumps(line) + "\n" for line in (whole or [head])))
@@ -38,8 +45,9 @@ class Results:
 
     def add(self, task: str, records: list[dict]) -> None:
         with self._path.open("a") as file:
-            file.write(json.dumps({"task": task, "records": records}) + "\n")
+            file.write(json.dumps({"task": task, "commit": _commit(), "records": records}) + "\n")
         self._done[task] = records
+        self.commits = list(dict.fromkeys([*self.commits, _commit()]))
 
     def select(self, **wanted: Any) -> list[dict]:
         """All records with these values."""
@@ -65,19 +73,25 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
 
 
-def provenance() -> str:
-    """Commit, machine and versions, for the foot of a page."""
+@cache
+def _commit() -> str:
+    """The commit at hand, at the beginning of a run."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=Path(__file__).parent)
         return done.stdout.strip()
 
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    if git("status", "--porcelain", "--untracked-files=no"):
-        commit += " with changes that are not committed"
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return f"{commit} with changes that are not committed" if changed else commit
+
+
+def provenance(commits: Sequence[str]) -> str:
+    """Commits of the records, machine and versions, for the foot of a page."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
-        f"Commit {commit}. {_processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}, "
+        f"Commit {', '.join(commits)}. {_processor()}, {cores} cores, {platform.system()}, "
+        f"Python {platform.python_version()}, "
         f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}, "
         f"numba {numba.__version__}."
     )

@@ -262,8 +262,8 @@ class Drawn:
     n_rejected : int
         Proposals that were not kept.
     acceptance : float
-        The mean probability of a candidate, over all of them; its inverse is the number of proposals that plain
-        rejection would take for each one kept. NaN for hard strategies.
+        The mean probability of keeping a proposal drawn from all candidates, those drawn before never being kept; its
+        inverse is the number of proposals that plain rejection would take for each one. NaN for hard strategies.
     """
 
     plus: Index
@@ -378,7 +378,7 @@ class PairSampler:
         With M of N candidates drawn, the m-th with probability q_m among those then left, and t_m its share of the
         objective, gamma / n_pairs or (1 - gamma) / n_points,
 
-            u_m = N t_m (1 + (N - M) / (N - m) (1 / ((N - m + 1) q_m) - 1))                   (maths/sampling.md, eq. 3)
+            u_m = N t_m (1 + (N - M) / (N - m) (1 / ((N - m + 1) q_m) - 1))             (maths/sampling.md, eqs. 2, 3)
 
         and the mean of u_m f_m over the sample has the expectation gamma mean(f over pairs) + (1 - gamma) mean(f over
         points). With M much smaller than N this is t_m / q_m, the inverse probability of shen2013, section 3.3; with

@@ -45,6 +45,12 @@ BASELINES = ("WSVM", "ERankSVM", "CRR")
 COLUMNS = (*BASELINES, "Random", "Soft-Close", "Soft-Correct")
 
 
+def constants() -> dict[str, Any]:
+    """What the records depend on, as JSON has it."""
+    scale = {name: list(bounds) for name, bounds in SCALE.items()}
+    return {"C": C, "budget": BUDGET, "step": STEP, "n_folds": N_FOLDS, "scale": scale, "curve_every": CURVE_EVERY}
+
+
 def method(name: str, seed: int = 0, gamma: float | str = 1.0) -> Any:
     """A method with the paper's settings."""
     if name == "WSVM":
@@ -109,13 +115,17 @@ def accuracy(name: str, fold_number: int, n_pools: int) -> list[dict]:
                 curve: list[list[float]] = []
                 ranker.set_params(callback=_curve_into(curve, fold))
                 record["curve"] = curve
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
-                ranker.fit(fold.X, fold.y)
-            record["auc"] = _auc(fold, ranker)
-            record["warnings"] = [str(w.message) for w in caught]
-            records.append(record)
+            record["settled"] = _settles(ranker, fold)
+            records.append({**record, "auc": _auc(fold, ranker)})
     return records
+
+
+def _settles(ranker: Any, fold: Fold) -> bool:
+    """Fit; whether without a warning that the tolerance was not reached."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        ranker.fit(fold.X, fold.y)
+    return not any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
 def _curve_into(curve: list[list[float]], fold: Fold) -> Callable:
@@ -133,9 +143,10 @@ def trade_off(name: str, fold_number: int, n_pools: int, gammas: tuple) -> list[
     for who in ("Soft-Close", "Soft-Correct"):
         for gamma in gammas:
             for seed in range(n_pools):
-                ranker = method(who, seed, gamma).fit(fold.X, fold.y)
+                ranker = method(who, seed, gamma)
                 record = {"kind": "gamma", "data": name, "fold": fold_number, "method": who, "gamma": gamma}
-                records.append({**record, "seed": seed, "auc": _auc(fold, ranker)})
+                settled = _settles(ranker, fold)
+                records.append({**record, "seed": seed, "settled": settled, "auc": _auc(fold, ranker)})
     return records
 
 

@@ -27,6 +27,11 @@ __all__ = ["PairwiseRanker", "PointwiseRanker"]
 Vector = NDArray[np.float64]
 Matrix = Any  # an array or a CSR matrix, as validate_data returns it
 
+# Passes of descent that are allowed for one step of another solver.
+_PASSES_PER_STEP = 5
+# Arrays in Fortran order are copied for descent up to this size.
+_COPIED_BYTES = 2**30
+
 _PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
 
@@ -74,7 +79,9 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
                     penalty = np.full(design.n_columns, float(self.alpha))
                     penalty[design.n_columns - int(intercept) :] = 0.0
                     result = newton(objective, design, penalty, start=start, **limits)
-                elif not isinstance(objective, AllPairs) and start is None and not isinstance(design, FortranDesign):
+                elif not isinstance(objective, AllPairs) and not (
+                    isinstance(design, FortranDesign) and X.nbytes > _COPIED_BYTES
+                ):
                     result = self._by_points(objective, X, design, limits)
                 else:
                     result = bundle(objective, design, self.alpha, start=start, **limits)
@@ -96,21 +103,29 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
     ) -> SolverResult:
         """The hinge on single rows: dual coordinate descent, and cutting planes from there if it is slow to settle.
 
-        Descent reads one row at a time, in random order, which columns in Fortran order are too scattered for.
+        Descent reads one row at a time, in random order: columns in Fortran order are too scattered for that and are
+        copied. A warm start needs its own unknowns, one per row, which are kept where `warm_start` is set.
         """
         rows: Pointwise = objective.pointwise if isinstance(objective, Profiled) else objective
         number = np.arange(design.n_rows)
+        if isinstance(design, FortranDesign):
+            X = np.ascontiguousarray(X)
         points = Differences(X, design.n_rows, in_place=True)
         points.extend(np.where(rows.positive, number, -1), np.where(rows.positive, -1, number))
         best_shift = objective.best_shift if isinstance(objective, Profiled) else None
-        found = dual_descent(points, rows.share / self.alpha, intercept=best_shift, scale=self.alpha, **limits)
+        descent = {**limits, "max_iter": _PASSES_PER_STEP * self.max_iter, "scale": self.alpha}
+        before = getattr(self, "_dual", None)
+        if self.warm_start and before is not None and before[0].size == design.n_rows:
+            descent["start"], descent["start_intercept"] = before
+        found = dual_descent(points, rows.share / self.alpha, intercept=best_shift, **descent)
+        if self.warm_start:
+            self._dual = found.dual, found.intercept
         if not found.converged:
-            rest = bundle(objective, design, self.alpha, start=found.w, **limits)
-            rest.n_iter += found.n_iter
-            return rest
-        history = limits["progress"].history
-        scores = design.scores(found.w)
-        return SolverResult(found.w, scores, found.objective, found.optimality, found.n_iter, True, history)
+            return bundle(objective, design, self.alpha, start=found.w, **limits)
+        history, n_iter = limits["progress"].history, -(-found.n_iter // _PASSES_PER_STEP)
+        return SolverResult(
+            found.w, design.scores(found.w), found.objective, found.optimality, n_iter, True, history
+        )  # fmt: skip
 
     def _warn_unconverged(self, smooth: bool) -> None:
         what = "relative gradient norm" if smooth else "relative duality gap"
@@ -194,9 +209,9 @@ class PointwiseRanker(_LinearRanker):
         The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
         duality gap.
     max_iter : int, default=200
-        The most steps on all rows.
+        The most steps on all rows; five passes of the hinge's descent count as one.
     warm_start : bool, default=False
-        Whether a second call of fit begins at the weights of the first.
+        Whether a second call of fit begins where the first ended. The hinge does so if there are as many rows.
     verbose : bool, default=False
         Whether to print each step.
 
@@ -283,8 +298,12 @@ class PointwiseRanker(_LinearRanker):
         if self.fit_intercept and not objective.smooth:
             # The bundle method's dual bound needs every weight penalised: the intercept is minimised out instead.
             profiled = Profiled(objective)
-            scores = self._solve(profiled, X, intercept=False).scores
-            self.intercept_ = np.array([profiled.best_shift(scores)])
+            try:
+                self._solve(profiled, X, intercept=False)
+            finally:  # an interruption leaves weights, which need their intercept
+                if hasattr(self, "coef_"):
+                    scores = make_design(X).scores(self.coef_[0])
+                    self.intercept_ = np.array([profiled.best_shift(scores)])
         else:
             self._solve(objective, X, intercept=bool(self.fit_intercept))
         return self

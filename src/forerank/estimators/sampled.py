@@ -61,7 +61,7 @@ class Round:
     optimality : float
         The relative duality gap over the pool; NaN where there is none.
     acceptance : float
-        The mean probability of keeping a candidate, over all candidates; NaN where there is none.
+        The mean probability of keeping a proposal; candidates drawn before are never kept. NaN where there is none.
     rejected : int
         Proposals made and not kept in this round.
     seconds : float
@@ -164,8 +164,8 @@ class ActiveSamplingRanker(_SampledRanker):
 
     Starts from a few random pairs, then in turns fits the hinge on the pairs chosen so far and chooses the next,
     those on which the present ranking is wrong or unsure. With gamma < 1 the rows themselves take part as
-    pseudo-pairs with the origin, which combines ranking and classification (eq. 5). The objective that the sample
-    stands for is
+    pseudo-pairs with the origin, which combines ranking and classification (shen2013, eq. 5). The objective that
+    the sample stands for is
 
         gamma mean over pairs [1 - (x_i - x_j) w]_+ + (1 - gamma) mean over points [1 - y_i x_i w]_+ + alpha/2 ||w||^2
 
@@ -186,14 +186,16 @@ class ActiveSamplingRanker(_SampledRanker):
         Candidates chosen in all. "auto" is 8000, or all where there are fewer; more than there are is refused.
     bias_correction : bool or "normalized", default=True
         Whether to weigh what was chosen by the inverse of its probability, so that the objective over the sample is an
-        unbiased estimate of that over all candidates. "normalized" divides these weights by their sum, as the paper
+        unbiased estimate of that over all candidates (for soft-correct: over those with a loss when they were drawn,
+        which are the ones that matter). "normalized" divides these weights by their sum, as the paper
         does: soft-correct never draws a pair without loss, so that its mean is then one over wrong pairs only, larger,
         and `alpha` weighs less against it. Hard strategies have no probabilities and stay biased.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes among the points and for the intercept, times the sample weights. Pairs have one row of
         each class, and no use for them.
     tol : float, default=1e-3
-        The relative duality gap of the last fit.
+        The relative duality gap of the fit on the complete pool; those before it, and so a fit that a callback ends,
+        stop at 1e-2.
     max_iter : int, default=10_000
         The most passes over the chosen pairs in one fit.
     callback : callable, default=None
@@ -291,7 +293,7 @@ class ActiveSamplingRanker(_SampledRanker):
                     f"step must not exceed budget: {self.step} candidates per round do not fit into a budget of "
                     f"{self.budget}. Lower step, or raise budget."
                 )
-        if self.bias_correction not in (True, False, "normalized"):
+        if not isinstance(self.bias_correction, (bool, np.bool_)) and self.bias_correction != "normalized":
             raise ValueError(f'bias_correction must be True, False or "normalized"; got {self.bias_correction!r}.')
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
@@ -427,7 +429,8 @@ class ActiveSamplingRanker(_SampledRanker):
             share = share * np.where(
                 (plus >= 0) & (minus >= 0), pair_weight[plus] * pair_weight[minus], point_weight[single]
             )
-        return share / (share.size if self.bias_correction is True else share.sum())
+        unbiased = self.bias_correction and self.bias_correction != "normalized"
+        return share / (share.size if unbiased else share.sum())
 
 
 class CombinedSGDRanker(_SampledRanker):

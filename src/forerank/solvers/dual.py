@@ -34,8 +34,8 @@ Vector = NDArray[np.float64]
 # A first measure of "settled", in units of the margin; tightened by this factor until the gap is met.
 _FIRST_SLACK = 0.3
 _TIGHTEN = 0.3
-# Free variables are moved together after this many passes that have not settled, if these are worth this many
-# multiplications, to which a sweep adds the price of a call; in so many steps, each of no more than this many
+# Free variables are moved together after every so many passes, if these are worth this many multiplications, to which a
+# sweep adds the price of a call; in so many steps, each of no more than this many
 # multiplications; with this much added to the diagonal, relative to its largest entry.
 _PASSES_TO_LEAP = 30
 _WORK_TO_LEAP = 200_000
@@ -184,6 +184,7 @@ def dual_descent(
     *,
     intercept: Callable[[Vector], float] | None = None,
     start: Vector | None = None,
+    start_intercept: float = 0.0,
     tol: float = 1e-3,
     max_iter: int = 1000,
     at_least: float = 0.0,
@@ -205,6 +206,8 @@ def dual_descent(
         sign of the label taken off).
     start : array, optional
         Dual variables to begin with; they are clipped to the boxes, and pairs beyond its end begin at zero.
+    start_intercept : float
+        The intercept that goes with them.
     tol : float
         The relative duality gap asked for.
     max_iter : int
@@ -228,10 +231,11 @@ def dual_descent(
     shift = np.zeros(2)  # b and 1 / rho
     if intercept is not None:
         sign = np.where(pairs.minus < 0, 1.0, -1.0)
-        shift[1] = 1.0 / (_PROXIMAL * box.sum())
+        shift[:] = start_intercept, 1.0 / (_PROXIMAL * box.sum())
     squared_norm = _with_shift(pairs, sign, shift)
     random = np.array([seed * 2 + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    active, n_active = np.arange(n), n
+    active = np.flatnonzero(box > 0.0)  # the others cannot move, and would never look settled
+    n_active = n_live = active.size
     lower, upper, slack = -np.inf, np.inf, _FIRST_SLACK
     state = _Certificate(pairs, box, sign, intercept)
     n_steps, most, unbalanced = 0, max_iter * n, np.inf
@@ -241,7 +245,7 @@ def dual_descent(
     while n_steps < most:
         if work >= enough:
             _leap(pairs, box, sign, dual, w, shift)
-            work, n_active, lower, upper = 0.0, n, -np.inf, np.inf
+            work, n_active, lower, upper = 0.0, n_live, -np.inf, np.inf
         work += n_active * pairs.n_columns + _CALL
         n_steps += n_active
         n_active, lowest, highest = _sweep(
@@ -266,7 +270,7 @@ def dual_descent(
         shift[0] += unbalanced * shift[1]
         if abs(unbalanced) <= 0.1 * state.gap * dual.sum():
             slack *= _TIGHTEN
-        n_active, lower, upper = n, -np.inf, np.inf
+        n_active, lower, upper = n_live, -np.inf, np.inf
     if state.gap > tol:
         w = state.shortened(w)
     converged = bool(state.gap <= tol)
@@ -309,7 +313,7 @@ class _Certificate:
             self.intercept = self._best_intercept(self._sign * margins)
             margins = margins + self._sign * self.intercept
         self.objective = 0.5 * float(w @ w) + float(self._box @ np.maximum(1.0 - margins, 0.0))
-        self.gap = (self.objective - self._bound) / self.objective if self.objective > 0.0 else 0.0
+        self.gap = max((self.objective - self._bound) / self.objective, 0.0) if self.objective > 0.0 else 0.0
 
     def shortened(self, w: Vector) -> Vector:
         """The best weights on the way from zero to w: what has not settled may be far too long, and worse than none."""
