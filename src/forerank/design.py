@@ -25,6 +25,7 @@ Rows = NDArray[np.intp]
 
 # Columns that are multiplied together where a dense copy of all of them would be large.
 _COLUMN_BLOCK = 16
+_GRAM_BLOCK = 4096
 
 
 class Design(ABC):
@@ -56,6 +57,16 @@ class Design(ABC):
     @abstractmethod
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         """Some columns as a dense array in C order; meant for small samples of rows."""
+
+    def gram(self, a: Rows, b: Rows) -> NDArray[np.float64]:
+        """Inner products of the rows a with the rows b; columns are copied in blocks."""
+        out = np.zeros((a.size, b.size))
+        if out.size:
+            first, second = self.rows(a), self.rows(b)
+            for k in range(0, self.n_columns, _GRAM_BLOCK):
+                end = min(k + _GRAM_BLOCK, self.n_columns)
+                out += first.columns(k, end) @ second.columns(k, end).T
+        return out
 
     def rows_in_copy(self, room: int) -> int:
         """How many rows `congruence` can work on within room for that many numbers."""
@@ -340,6 +351,14 @@ class CSRDesign(Design):
         out = np.zeros((self.n_rows, end - begin))
         _csr_columns(*self._csr, self._index, begin, out)
         return out
+
+    def gram(self, a: Rows, b: Rows) -> NDArray[np.float64]:
+        data, indices, indptr = self._csr
+        signed = indices.view(np.dtype(f"i{indices.dtype.itemsize}"))
+        # Sums in double precision, whatever the storage.
+        X = sp.csr_array((data, signed, indptr), shape=(indptr.size - 1, self.n_columns))
+        index = self._index if self._index.size else np.arange(self.n_rows)
+        return (X[index[a]].astype(np.float64) @ X[index[b]].astype(np.float64).T).toarray()
 
     def rows_in_copy(self, room: int) -> int:
         # Only a few columns are ever dense at a time.
