@@ -5,13 +5,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forerank import datasets, metrics
-    from forerank.estimators import ActiveSamplingRanker, CombinedSGDRanker, PairwiseRanker, PointwiseRanker
+    from forerank.estimators import (
+        AATPRanker,
+        ActiveSamplingRanker,
+        CombinedSGDRanker,
+        MAPRanker,
+        OWPCRanker,
+        PairwiseRanker,
+        PartialAUCRanker,
+        PointwiseRanker,
+        SparseTopPush,
+        TopPush,
+        TopRanker,
+    )
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["ActiveSamplingRanker", "CombinedSGDRanker", "PairwiseRanker", "PointwiseRanker", "datasets", "metrics"]
+__all__ = [
+    "AATPRanker",
+    "ActiveSamplingRanker",
+    "CombinedSGDRanker",
+    "MAPRanker",
+    "OWPCRanker",
+    "PairwiseRanker",
+    "PartialAUCRanker",
+    "PointwiseRanker",
+    "SparseTopPush",
+    "TopPush",
+    "TopRanker",
+    "datasets",
+    "metrics",
+]
 
-_HOME = {name: "forerank.estimators" for name in __all__ if name.endswith("Ranker")}
+_HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()}
 
 
 def __getattr__(name: str) -> Any:

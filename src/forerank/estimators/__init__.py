@@ -2,5 +2,26 @@
 
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.sampled import ActiveSamplingRanker, CombinedSGDRanker
+from forerank.estimators.top import (
+    AATPRanker,
+    MAPRanker,
+    OWPCRanker,
+    PartialAUCRanker,
+    SparseTopPush,
+    TopPush,
+    TopRanker,
+)
 
-__all__ = ["ActiveSamplingRanker", "CombinedSGDRanker", "PairwiseRanker", "PointwiseRanker"]
+__all__ = [
+    "AATPRanker",
+    "ActiveSamplingRanker",
+    "CombinedSGDRanker",
+    "MAPRanker",
+    "OWPCRanker",
+    "PairwiseRanker",
+    "PartialAUCRanker",
+    "PointwiseRanker",
+    "SparseTopPush",
+    "TopPush",
+    "TopRanker",
+]

@@ -1,7 +1,7 @@
 """Linear rankers as scikit-learn classifiers: validate, solve, keep `coef_`."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -68,23 +68,29 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         return X, codes
 
     def _solve(self, objective: Any, X: Matrix, *, intercept: bool) -> SolverResult:
-        """Run the solver that fits the objective; an interruption leaves the latest weights behind."""
+        """Run the solver that fits the objective."""
         design = make_design(X, intercept=intercept)
         start = self._warm_weights(design.n_columns, intercept)
+
+        def run(progress: Progress) -> SolverResult:
+            limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
+            if objective.smooth:
+                penalty = np.full(design.n_columns, float(self.alpha))
+                penalty[design.n_columns - int(intercept) :] = 0.0
+                return newton(objective, design, penalty, start=start, **limits)
+            by_points = isinstance(objective, Pointwise | Profiled)
+            if by_points and not (isinstance(design, FortranDesign) and X.nbytes > _COPIED_BYTES):
+                return self._by_points(objective, X, design, limits)
+            return bundle(objective, design, self.alpha, start=start, **limits)
+
+        return self._watch(run, intercept=intercept, smooth=objective.smooth)
+
+    def _watch(self, run: Callable[[Progress], SolverResult], *, intercept: bool, smooth: bool) -> SolverResult:
+        """Run a solver and keep what it found; an interruption leaves the latest weights behind."""
         progress = Progress(verbose=bool(self.verbose))
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         try:
             with serial_blas():
-                if objective.smooth:
-                    penalty = np.full(design.n_columns, float(self.alpha))
-                    penalty[design.n_columns - int(intercept) :] = 0.0
-                    result = newton(objective, design, penalty, start=start, **limits)
-                elif not isinstance(objective, AllPairs) and not (
-                    isinstance(design, FortranDesign) and X.nbytes > _COPIED_BYTES
-                ):
-                    result = self._by_points(objective, X, design, limits)
-                else:
-                    result = bundle(objective, design, self.alpha, start=start, **limits)
+                result = run(progress)
         except KeyboardInterrupt:
             if progress.w is not None:
                 self._keep(progress.w, intercept)
@@ -95,7 +101,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         self.optimality_ = result.optimality
         self.history_ = result.history
         if not result.converged:
-            self._warn_unconverged(objective.smooth)
+            self._warn_unconverged(smooth)
         return result
 
     def _by_points(
@@ -134,7 +140,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
             f"{self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
             "accept the accuracy by raising tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _keep(self, w: Vector, intercept: bool) -> None:

@@ -7,8 +7,8 @@ over positive rows i with shares p_i that sum to one, and negative rows j. The c
 - cap 1: the largest negative score. With l the truncated quadratic this is TopPush (li2014, eq. 5), and, since l falls,
   the same function as InfinitePush (eq. 4);
 - cap 1/k: the mean of the k largest negative scores;
-- cap 1/(tau n): the mean of the upper tau share of the negative scores, the convex stand-in for their (1 - tau) quantile,
-  which bounds the false positive rate (tau-FPL).
+- cap 1/(tau n): the mean of the upper tau share of the negative scores, the convex stand-in for their (1 - tau)
+  quantile, which bounds the false positive rate (tau-FPL).
 
 A row of weight w counts as w rows: its cap is w times as large. T is convex and l falls, so F is convex.
 

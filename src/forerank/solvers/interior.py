@@ -1,19 +1,20 @@
 """A primal-dual interior-point method for the small quadratic programmes inside the working-set solver.
 
-    min  1/2 ||sum_j x_j a_j||^2_{H^-1} + <h, x>    over  0 <= x_j <= upper_j  and  x_j <= share_j sum_{k < n_shared} x_k
+    min  1/2 ||sum_j x_j a_j||^2_{H^-1} + <h, x>    over  0 <= x_j,  x_j <= upper_j  or  x_j <= share_j sum_k x_k
 
-with rows a_j in the columns of A, and H positive definite: the dual of a quadratic model of H under linear constraints,
-one variable per constraint (maths/top.md, eq. 4). Predictor and corrector steps after Mehrotra (1992). Every step solves
+with rows a_j of A, and H positive definite: the dual of a quadratic model of H under linear constraints, one variable
+per constraint (maths/top.md, eq. 4). Predictor and corrector steps after Mehrotra (1992). Every step solves
 (A H^-1 A^T + diag) x = r, either as it is or through H + A^T diag^-1 A, whichever is smaller.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-__all__ = ["Gram", "Metric", "interior_point", "pivoting"]
+__all__ = ["Bounds", "Gram", "Metric", "interior_point", "pivoting"]
 
 Vector = NDArray[np.float64]
 Solve = Callable[[Vector], Vector]
@@ -47,29 +48,49 @@ class Gram:
 
 
 class Metric:
-    """A H^-1 A^T through H and A, for more rows than columns."""
+    """A H^-1 A^T through H and A, for more rows than columns.
 
-    def __init__(self, H: Vector, rows: Vector) -> None:
-        self._H, self._rows = H, rows
+    The last `n_units` rows are unit vectors of the first columns, which are not stored.
+    """
+
+    def __init__(self, H: Vector, rows: Vector, n_units: int = 0) -> None:
+        self._H, self._rows, self._n_units = H, rows, n_units
         self._solve = _factored(H.copy())
 
-    def product(self, x: Vector) -> Vector:
-        return self._rows @ self._solve(self._rows.T @ x)
+    def _times(self, v: Vector) -> Vector:
+        """A v."""
+        return np.concatenate([self._rows @ v, v[: self._n_units]])
 
-    def among(self, index: NDArray[np.intp]) -> Vector:
-        """The matrix for some of the rows."""
-        rows = self._rows[index]
-        return rows @ self._solve(rows.T)
+    def _adjoint(self, x: Vector) -> Vector:
+        """A^T x."""
+        n = self._rows.shape[0]
+        out = self._rows.T @ x[:n]
+        out[: self._n_units] += x[n:]
+        return out
+
+    def product(self, x: Vector) -> Vector:
+        return self._times(self._solve(self._adjoint(x)))
+
+    def along(self, g: Vector) -> Vector:
+        """A H^-1 g."""
+        return self._times(self._solve(g))
+
+    def step(self, g: Vector, x: Vector) -> Vector:
+        """-H^-1 (g + A^T x)."""
+        return -self._solve(g + self._adjoint(x))
 
     def plus_diagonal(self, theta: Vector) -> Solve:
         """The inverse of the sum by the Woodbury identity."""
-        A = self._rows
-        scaled = A / np.sqrt(theta)[:, None]
-        inner = _factored(self._H + scaled.T @ scaled)
+        n = self._rows.shape[0]
+        scaled = self._rows / np.sqrt(theta[:n])[:, None]
+        matrix = self._H + scaled.T @ scaled
+        units = np.arange(self._n_units)
+        matrix[units, units] += 1.0 / theta[n:]
+        inner = _factored(matrix)
 
         def once(r: Vector) -> Vector:
             weighted = (r.T / theta).T
-            return ((r - A @ inner(A.T @ weighted)).T / theta).T
+            return ((r - self._times(inner(self._adjoint(weighted)))).T / theta).T
 
         def solve(r: Vector) -> Vector:
             # The difference loses digits where theta is small, at the active constraints; a second pass restores them.
@@ -94,13 +115,65 @@ def _factored(matrix: Vector) -> Solve:
     raise LinAlgError("the matrix of an interior-point step is not positive definite")
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds the variables from above: the first by shares of their sum, the others by numbers; or nothing."""
+
+    n_first: int
+    shares: Vector | None = None
+    upper: Vector | None = None
+
+    def slack(self, x: Vector, constant: float = 1.0) -> Vector:
+        """The distance of x from its bounds; with constant = 0, the linear part of it."""
+        first, others = x[: self.n_first], x[self.n_first :]
+        parts = [] if self.shares is None else [self.shares * first.sum() - first]
+        parts += [] if self.upper is None else [constant * self.upper - others]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def adjoint(self, y: Vector, n: int) -> Vector:
+        """The transpose of the linear part."""
+        out = np.zeros(n)
+        on_first, on_others = self.split(y)
+        if self.shares is not None:
+            out[: self.n_first] = float(self.shares @ on_first) - on_first
+        if self.upper is not None:
+            out[self.n_first :] = -on_others
+        return out
+
+    def split(self, y: Vector) -> tuple[Vector, Vector]:
+        n_first = self.n_first if self.shares is not None else 0
+        return y[:n_first], y[n_first:]
+
+
+@dataclass
+class _Interior:
+    """A point inside: x, multipliers z of x >= 0, slacks u of the bounds and their multipliers y."""
+
+    x: Vector
+    z: Vector
+    u: Vector
+    y: Vector
+
+    def along(self, step: "_Interior", length: float) -> "_Interior":
+        return _Interior(
+            self.x + length * step.x, self.z + length * step.z, self.u + length * step.u, self.y + length * step.y
+        )
+
+    def complementarity(self) -> float:
+        return float(self.x @ self.z + self.u @ self.y)
+
+    def longest(self, step: "_Interior") -> float:
+        """The longest step up to one that stays inside."""
+        pairs = ((self.x, step.x), (self.z, step.z), (self.u, step.u), (self.y, step.y))
+        steepest = min(float((dv / v).min()) for v, dv in pairs if v.size)
+        return 1.0 if steepest >= -1.0 else -1.0 / steepest
+
+
 def interior_point(
     matrix: Gram | Metric,
     h: Vector,
+    bounds: Bounds,
     *,
-    shares: Vector | None,
-    upper: Vector | None,
-    n_shared: int,
     total: float,
     constant: float,
     atol: float,
@@ -108,87 +181,71 @@ def interior_point(
 ) -> tuple[Vector, Vector]:
     """The minimiser, and the multipliers of x >= 0.
 
-    The first `n_shared` variables are those of the shares; `upper` bounds the others. `total` is about what the shared
-    ones will sum to. Stops when what is missing is at most atol, or rtol of the minimum plus `constant`.
+    `total` is about what the first variables will sum to. Stops when what is missing is at most atol, or rtol of the
+    minimum plus `constant`.
     """
-    n = h.size
-    x = np.empty(n)
-    x[:n_shared] = total / max(n_shared, 1)
-    if upper is not None:
-        x[n_shared:] = 0.5 * upper
-    size = max(float(np.abs(matrix.product(x) + h).max()), 1e-300)
-    z = np.full(n, size)
-    has_shares, has_upper = shares is not None, upper is not None
-    # Slacks and multipliers of the upper bounds, those of the shares first.
-    n_bounds = (n_shared if has_shares else 0) + (n - n_shared if has_upper else 0)
-
-    def bound(v: Vector, constant: float) -> Vector:
-        parts = []
-        if shares is not None:
-            parts.append(shares * v[:n_shared].sum() - v[:n_shared])
-        if upper is not None:
-            parts.append(constant * upper - v[n_shared:])
-        return np.concatenate(parts) if parts else np.empty(0)
-
-    def bound_adjoint(y: Vector) -> Vector:
-        out = np.zeros(n)
-        k = 0
-        if shares is not None:
-            out[:n_shared] = float(shares @ y[:n_shared]) - y[:n_shared]
-            k = n_shared
-        if upper is not None:
-            out[n_shared:] = -y[k:]
-        return out
-
-    u = np.maximum(bound(x, 1.0), 0.1 * float(x[:n_shared].mean()) if n_shared else 1.0)
-    if has_upper:
-        u[n_bounds - (n - n_shared) :] = np.maximum(bound(x, 1.0)[n_bounds - (n - n_shared) :], 0.1 * x[n_shared:])
-    y = np.full(n_bounds, 0.1 * size)
+    here = _first_point(matrix, h, bounds, total)
     for _ in range(_MAX_STEPS):
-        product = matrix.product(x)
-        residual = product + h - z - bound_adjoint(y)
-        short = bound(x, 1.0) - u
-        complementarity = float(x @ z + u @ y)
-        goal = max(atol, rtol * (constant + 0.5 * float(x @ product) + float(h @ x)))
-        reach = max(total, float(x.sum()))
-        if (
-            complementarity <= goal
-            and float(np.abs(residual).max()) * reach <= goal
-            and float(np.abs(short) @ y) <= goal
-        ):
+        product = matrix.product(here.x)
+        residual = product + h - here.z - bounds.adjoint(here.y, h.size)
+        short = bounds.slack(here.x) - here.u
+        complementarity = here.complementarity()
+        goal = max(atol, rtol * (constant + 0.5 * float(here.x @ product) + float(h @ here.x)))
+        reach = max(total, float(here.x.sum()))
+        missing = max(float(np.abs(residual).max()) * reach, float(np.abs(short) @ here.y))
+        if complementarity <= goal and missing <= goal:
             break
-        theta = z / x
-        ratio = y / u
-        k = n_shared if has_shares else 0
-        if has_shares:
-            theta[:n_shared] += ratio[:k]
-        if has_upper:
-            theta[n_shared:] += ratio[k:]
-        solve = matrix.plus_diagonal(theta)
-        if shares is not None:
-            solve = _with_shares(solve, shares, ratio[:k], n)
-
-        def step(target_x: Vector, target_u: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-            right = -residual + target_x / x + bound_adjoint((target_u - y * short) / u)
-            dx = solve(right)
-            du = bound(dx, 0.0) + short
-            return dx, (target_x - z * dx) / x, du, (target_u - y * du) / u
-
-        dx, dz, du, dy = step(-x * z, -u * y)
-        length = min(_longest(x, dx), _longest(z, dz), _longest(u, du), _longest(y, dy))
-        predicted = float((x + length * dx) @ (z + length * dz) + (u + length * du) @ (y + length * dy))
-        centre = (predicted / complementarity) ** 3 * complementarity / (n + n_bounds)
-        dx, dz, du, dy = step(centre - x * z - dx * dz, centre - u * y - du * dy)
-        length = min(_longest(x, dx), _longest(z, dz), _longest(u, du), _longest(y, dy))
+        step = _Newton(matrix, bounds, here, residual, short)
+        predictor = step.towards(-here.x * here.z, -here.u * here.y)
+        predicted = here.along(predictor, here.longest(predictor)).complementarity()
+        centre = (predicted / complementarity) ** 3 * complementarity / (h.size + here.u.size)
+        corrector = step.towards(
+            centre - here.x * here.z - predictor.x * predictor.z, centre - here.u * here.y - predictor.u * predictor.y
+        )
+        length = here.longest(corrector)
         length = 1.0 if length == 1.0 else _SHORT_OF_BOUNDARY * length
         if not length > 1e-12:
             break
-        x, z, u, y = x + length * dx, z + length * dz, u + length * du, y + length * dy
-    return x, z
+        here = here.along(corrector, length)
+    return here.x, here.z
+
+
+def _first_point(matrix: Gram | Metric, h: Vector, bounds: Bounds, total: float) -> _Interior:
+    x = np.full(h.size, total / bounds.n_first)
+    if bounds.upper is not None:
+        x[bounds.n_first :] = 0.5 * bounds.upper
+    size = max(float(np.abs(matrix.product(x) + h).max()), 1e-300)
+    u = bounds.slack(x)
+    on_first, on_others = bounds.split(u)
+    floor = np.concatenate([np.full(on_first.size, 0.1 * total / bounds.n_first), 0.1 * on_others])
+    return _Interior(x, np.full(h.size, size), np.maximum(u, floor), np.full(u.size, 0.1 * size))
+
+
+class _Newton:
+    """The Newton equations at a point, factored."""
+
+    def __init__(self, matrix: Gram | Metric, bounds: Bounds, here: _Interior, residual: Vector, short: Vector) -> None:
+        self._bounds, self._here, self._residual, self._short = bounds, here, residual, short
+        theta = here.z / here.x
+        on_first, on_others = bounds.split(here.y / here.u)
+        theta[: on_first.size] += on_first
+        if bounds.upper is not None:
+            theta[bounds.n_first :] += on_others
+        self._solve = matrix.plus_diagonal(theta)
+        if bounds.shares is not None:
+            self._solve = _with_shares(self._solve, bounds.shares, on_first, theta.size)
+
+    def towards(self, target_x: Vector, target_u: Vector) -> _Interior:
+        """The step that brings x z and u y to their present values plus the targets, to first order."""
+        here, short = self._here, self._short
+        pushed = self._bounds.adjoint((target_u - here.y * short) / here.u, here.x.size)
+        dx = self._solve(-self._residual + target_x / here.x + pushed)
+        du = self._bounds.slack(dx, 0.0) + short
+        return _Interior(dx, (target_x - here.z * dx) / here.x, du, (target_u - here.y * du) / here.u)
 
 
 def pivoting(
-    matrix: Gram | Metric,
+    matrix: Gram,
     h: Vector,
     guess: NDArray[np.bool_],
     *,
@@ -232,14 +289,6 @@ def pivoting(
             return None
         fewest = min(fewest, count)
         active ^= wrong
-
-
-def _longest(v: Vector, dv: Vector) -> float:
-    """The longest step up to one that keeps v + step dv non-negative."""
-    if v.size == 0:
-        return 1.0
-    steepest = float((dv / v).min())
-    return 1.0 if steepest >= -1.0 else -1.0 / steepest
 
 
 def _with_shares(solve: Solve, shares: Vector, ratio: Vector, n: int) -> Solve:

@@ -64,6 +64,8 @@ class SolverResult:
         Whether `optimality` met the tolerance.
     history : list of Step
         One entry per step, those on samples of the rows first.
+    dual : array, optional
+        A gradient of F with respect to the scores that gives the lower bound, where the solver has one.
     """
 
     w: NDArray[np.float64]
@@ -73,3 +75,4 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: list[Step]
+    dual: NDArray[np.float64] | None = None

@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from forerank.design import Design
 from forerank.losses import Loss
 from forerank.objectives.top import Top
-from forerank.solvers.interior import Gram, Metric, interior_point, pivoting
+from forerank.solvers.interior import Bounds, Gram, Metric, interior_point, pivoting
 from forerank.solvers.result import Progress, SolverResult
 
 __all__ = ["working_set_newton"]
@@ -43,8 +43,9 @@ _OVERLOOKED = 0.1
 _PIECE = 2**21
 # The threshold always has a little curvature of its own.
 _LEAST_CURVATURE = 1e-6
-# An L1 penalty alone leaves directions without curvature; this share of the largest is added for a single step.
-_LEAST_RIDGE = 1e-8
+# An L1 penalty leaves directions without curvature. Steps are damped by a share of the columns' mean square, which is
+# lowered after whole steps and raised after short ones, within these bounds.
+_DAMPING = (1e-5, 1e-2, 1e3)
 # The hinge is rounded off over this width at first; each proximal step divides it by this.
 _FIRST_WIDTH = 0.3
 _NARROWER = 3.0
@@ -130,9 +131,11 @@ class _WorkingSetNewton:
             self.loss = _CentredHinge(_FIRST_WIDTH, np.ones(top.positives.size))
         many_columns = design.n_columns > top.positives.size and l1 == 0.0
         self.space: _ColumnSpace | _RowSpace = _RowSpace(self) if many_columns else _ColumnSpace(self)
+        self.damping = _DAMPING[1]
         # No more constraints than unknowns bind, degenerate cases apart.
         self.most_joining = min(design.n_columns, 200)
         self.bound = 0.0
+        self.dual = np.zeros(top.n_rows)
         self.beta = np.zeros(top.negatives.size)
 
     def run(self, start: Vector | None) -> SolverResult:
@@ -156,7 +159,9 @@ class _WorkingSetNewton:
             here = there or here
             if self.loss is not top.loss:
                 here = self.recentred(here, best_value - self.bound, settled=there is None)
-        return SolverResult(best.w, best.s, best_value, gap, iteration, gap <= self.tol, self.progress.history)
+        return SolverResult(
+            best.w, best.s, best_value, gap, iteration, gap <= self.tol, self.progress.history, self.dual
+        )  # fmt: skip
 
     def penalty(self, w: Vector) -> float:
         return 0.5 * self.alpha * float(w @ w) + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
@@ -223,6 +228,7 @@ class _WorkingSetNewton:
         else:
             self.raise_bound(here.pull)
             return None
+        self.damping = min(max(self.damping * (0.1 if length == 1.0 else 10.0), _DAMPING[0]), _DAMPING[2])
         # The slopes of the quadratic model, which belong to its solution more exactly than those after the step.
         modelled = np.clip(here.pull - here.curvature * (q[top.positives] - dT), 0.0, top.most_pull)
         self.raise_bound(there.pull, modelled)
@@ -230,8 +236,7 @@ class _WorkingSetNewton:
 
     def widen(self, working: _WorkingSet, then: Vector, beta: Vector, solution: "_Solution", *, clear: bool) -> bool:
         """Let negatives in that are on the wrong side of the threshold; whether there were any."""
-        x, active = solution.x, solution.active
-        caps = self.top.caps
+        active = solution.active
         # The negatives whose weight is between its bounds lie on the model's threshold.
         level = float(then[working.rows[active]].mean()) if active.any() else float(then[beta > 0.0].min())
         kind = np.zeros(then.size, dtype=np.int8)
@@ -269,7 +274,7 @@ class _WorkingSetNewton:
         for row, pull in zip(G, pulls, strict=True):
             row[top.positives] = -pull
             row[top.negatives] = pull.sum() * self.beta
-        for pull, r in zip(pulls, self.design.adjoints(G), strict=True):
+        for pull, row, r in zip(pulls, G, self.design.adjoints(G), strict=True):
             if self.alpha == 0.0:
                 largest = float(np.abs(r).max())
                 shrink = 1.0 if largest <= self.l1 else self.l1 / largest
@@ -278,7 +283,8 @@ class _WorkingSetNewton:
                 beyond = np.maximum(np.abs(r) - self.l1, 0.0) if self.l1 else r
                 value = -top.conjugate(pull) - float(beyond @ beyond) / (2.0 * self.alpha)
             values.append(value)
-        self.bound = max(self.bound, *values)
+            if value > self.bound:
+                self.bound, self.dual = value, row
         self.latest_dual = values[0]
 
     def recentred(self, here: _Point, gap: float, *, settled: bool) -> _Point:
@@ -304,7 +310,7 @@ def _highest(values: Vector, count: int) -> Rows:
 
 @dataclass
 class _Solution:
-    """What a space finds for a working set: direction, change of threshold, gain of the model, weights, who is active."""
+    """What a space finds for a working set: direction, change of threshold, gain of the model, weights, the active."""
 
     p: Vector
     dT: float
@@ -366,9 +372,7 @@ class _Space:
             if found is not None:
                 self._support, self._seen = working.rows[found[1]], working.rows
                 return found
-        x, z = interior_point(
-            matrix, h, shares=shares, upper=upper, n_shared=n, total=self.G / kappa, constant=constant, atol=atol
-        )
+        x, z = interior_point(matrix, h, Bounds(n, shares, upper), total=self.G / kappa, constant=constant, atol=atol)
         own, rest = x[:n], z[:n]
         active = own * float(rest.mean() + 1e-300) > rest * float(own.mean() + 1e-300)
         if shares is not None:
@@ -387,6 +391,8 @@ class _ColumnSpace(_Space):
         origin[top.positives] = top.share
         # Rows are taken from this point, so that columns far from zero cost no digits.
         self._origin = self.design.adjoint(origin)
+        squares = self.design.moments(origin)[1] - self._origin**2
+        self._mean_square = max(float(squares.mean()), 1e-300)
         self._moment = np.zeros((d, d))
         self._first = np.zeros(d)
         self._known = np.zeros(top.positives.size)
@@ -422,7 +428,7 @@ class _ColumnSpace(_Space):
         H[:d, :d] = self._moment - total * np.outer(self._m, self._m)
         ridge = solver.alpha
         if solver.l1:
-            ridge += _LEAST_RIDGE * max(float(np.diagonal(H).max()), 1e-300)
+            ridge += solver.damping * self._mean_square
         H[np.arange(d), np.arange(d)] += ridge
         H[d, d] = self.c
         pull = np.zeros(self.top.n_rows)
@@ -451,36 +457,51 @@ class _ColumnSpace(_Space):
             weight = np.zeros(self.top.n_rows)
             weight[self.top.negatives[working.full]] = share
             rows = rows + kappa * (self.design.adjoint(weight) - share.sum() * (self._origin + self._m))
-        rows = np.column_stack([rows, np.full(rows.shape[0], -kappa)])
-        if self.solver.l1:
-            d = self.design.n_columns
-            rows = np.concatenate([rows, np.eye(d, d + 1)])
-        return rows, kappa
+        return np.column_stack([rows, np.full(rows.shape[0], -kappa)]), kappa
 
     def solve(self, here: _Point, working: _WorkingSet, *, atol: float) -> _Solution:
-        solver, d, l1 = self.solver, self.design.n_columns, self.solver.l1
+        d, l1 = self.design.n_columns, self.solver.l1
         rows, kappa = self._constraints(working)
         solved = self._inverse(self._g)
         base = 0.5 * float(self._g @ solved)
         if l1:
             base += l1 * float(np.abs(here.w).sum() + here.w.sum())
-        matrix = Metric(self._H, rows) if rows.shape[0] > d else Gram(rows @ self._inverse(rows.T))
-        x, active = self.programme(here, working, atol, (matrix, rows @ solved, base, kappa))
-        v = -self._inverse(self._g + rows.T @ x)
-        p, t = v[:d], float(v[d])
-        gain = -float(self._g @ v + 0.5 * v @ (self._H @ v))
+        if l1 or rows.shape[0] > d:
+            metric = Metric(self._H, rows, d if l1 else 0)
+            x, active = self.programme(here, working, atol, (metric, metric.along(self._g), base, kappa))
+            v = metric.step(self._g, x)
+        else:
+            gram = Gram(rows @ self._inverse(rows.T))
+            x, active = self.programme(here, working, atol, (gram, rows @ solved, base, kappa))
+            v = -self._inverse(self._g + rows.T @ x)
+        gain = self._gain(here.w, v)
         if l1:
-            if solver.alpha == 0.0 or l1:
-                p = self._thresholded(here.w, p, x[working.rows.size :])
-            gain += l1 * float(np.abs(here.w).sum() - np.abs(here.w + p).sum() - p.sum())
+            sparse = np.append(self._thresholded(here.w, v[:d], x[working.rows.size :]), v[d])
+            sparse_gain = self._gain(here.w, sparse)
+            # The negatives hold it back no less than the solution itself.
+            sticking_out = float((rows @ (sparse - v)).max())
+            if sparse_gain >= 0.9 * gain and self.G * sticking_out <= 0.5 * _OVERLOOKED * gain:
+                v, gain = sparse, sparse_gain
+        p, t = v[:d], float(v[d])
         dT = t + float((self._origin + self._m) @ p)
         return _Solution(p, dT, gain, x[: working.rows.size], active)
 
+    def _gain(self, w: Vector, v: Vector) -> float:
+        """By how much the model falls over the step."""
+        l1, p = self.solver.l1, v[:-1]
+        gain = -float(self._g @ v + 0.5 * v @ (self._H @ v))
+        return gain + l1 * float(np.abs(w).sum() - np.abs(w + p).sum() - p.sum()) if l1 else gain
+
     def _thresholded(self, w: Vector, p: Vector, x: Vector) -> Vector:
-        """Weights whose penalty is not at a bound are zero after the step, exactly."""
+        """Weights that are zero after the step, made so exactly.
+
+        A weight or the distance of its multiplier from a bound is zero; the interior point has both small, and the one
+        that is smaller on its own scale is taken to be zero.
+        """
         l1 = self.solver.l1
-        inside = (x > 1e-4 * l1) & (x < (2.0 - 1e-4) * l1)
-        return np.where(inside, -w, p)
+        new = np.abs(w + p)
+        inside = np.minimum(x, 2.0 * l1 - x) / l1
+        return np.where(new < inside * new.max(initial=0.0), -w, p)
 
 
 class _RowSpace(_Space):
