@@ -68,10 +68,10 @@ class _TwoClassRanker(_LinearRanker):
     def _warn_if_nothing_is_learnt(self, objective: float, at_zero: float) -> None:
         if objective >= (1.0 - self.tol) * at_zero:
             warnings.warn(
-                f"{type(self).__name__} found nothing better than w = 0, which ranks all rows alike: no "
-                "direction lifts the positives above the top of the negatives by more than the penalty allows. Lower alpha, let the "
-                "threshold be a mean of more negatives (TopRanker(at=...)), or add columns (for instance with "
-                "sklearn.kernel_approximation.Nystroem).",
+                f"{type(self).__name__} found nothing better than w = 0, which ranks all rows alike: no direction "
+                "lifts the positives above the top of the negatives by more than the penalty allows. Lower alpha, "
+                "let the threshold be a mean of more negatives (TopRanker(at=...)), or add columns (for instance "
+                "with sklearn.kernel_approximation.Nystroem).",
                 UserWarning,
                 stacklevel=4,
             )
