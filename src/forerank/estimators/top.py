@@ -43,7 +43,10 @@ __all__ = [
 
 _TOP_LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
 # Steps that `max_iter="auto"` allows.
-_STEPS = {"newton": 200, "nesterov": 100_000}
+_STEPS = {"newton": 200, "nesterov": 100_000, "bundle": 1000}
+_SOLVERS = ("newton", "nesterov")
+# The most rows and columns of a matrix that Newton's method may build.
+_LARGEST_MODEL = 6000
 # Columns that join the working set of an L1 fit at a time, at least.
 _COLUMNS_JOINING = 50
 # A fixed point of AATP is looked for this many times.
@@ -86,11 +89,17 @@ class _TopRankerBase(_TwoClassRanker):
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _TOP_LOSSES)
-        check_choice("solver", self.solver, _STEPS)
+        check_choice("solver", self.solver, _SOLVERS)
         check_number("alpha", self.alpha, low=0.0, strict=True)
         check_number("tol", self.tol, low=0.0, strict=True)
         if self.max_iter != "auto":
             check_number("max_iter", self.max_iter, low=1, integer=True)
+
+    def _solver_for(self, top: Top, n_columns: int) -> str:
+        """Newton's model is a matrix over the columns or the positives; where both are many, a method without one."""
+        if self.solver == "newton" and min(n_columns, top.positives.size) > _LARGEST_MODEL:
+            return "nesterov" if self.loss in ("hinge", "squared_hinge") else "bundle"
+        return self.solver
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the weights.
@@ -111,13 +120,16 @@ class _TopRankerBase(_TwoClassRanker):
         X, positive, weight = self._read_two(X, y, sample_weight)
         top = Top(positive, self.loss, at=self._threshold(), weight=weight)
         design = make_design(X)
-        max_iter = _STEPS[self.solver] if self.max_iter == "auto" else int(self.max_iter)
+        solver = self._solver_for(top, design.n_columns)
+        max_iter = _STEPS[solver] if self.max_iter == "auto" else int(self.max_iter)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": max_iter}
         start = self._warm_weights(design.n_columns, intercept=False)
 
         def run(progress: Progress) -> SolverResult:
-            if self.solver == "nesterov":
+            if solver == "nesterov":
                 return accelerated_dual(top, design, self.alpha, progress=progress, **limits)
+            if solver == "bundle":
+                return bundle(top, design, self.alpha, start=start, progress=progress, **limits)
             return working_set_newton(top, design, self.alpha, start=start, progress=progress, **limits)
 
         result = self._watch(run, intercept=False, smooth=False)
@@ -130,12 +142,14 @@ class _TopRankerBase(_TwoClassRanker):
 _TOP_PARAMETERS = """alpha : float, default=1e-3
         Strength of the penalty alpha/2 ||w||^2.
     solver : {"newton", "nesterov"}, default="newton"
-        "newton": quadratic models with a working set of the negatives that matter; a handful of steps. "nesterov": the
-        accelerated dual method of li2014 (Algorithm 1), for the squared hinge and the hinge; many cheap steps.
+        "newton": quadratic models with a working set of the negatives that matter; a handful of steps. Where there are
+        more than 6,000 columns and as many positives, "nesterov" is used (for smooth losses a bundle method).
+        "nesterov": the accelerated dual method of li2014 (Algorithm 1), for the squared hinge and the hinge; many cheap
+        steps.
     tol : float, default=1e-4
         The relative duality gap asked for.
     max_iter : int or "auto", default="auto"
-        The most steps; "auto" allows 200 of "newton", 100,000 of "nesterov".
+        The most steps; "auto" allows 200 of "newton", 100,000 of "nesterov", 1,000 cutting planes.
     warm_start : bool, default=False
         Whether a second call of fit begins at the weights of the first ("newton" only).
     verbose : bool, default=False

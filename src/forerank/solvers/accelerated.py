@@ -138,7 +138,7 @@ def _level(v, cap, factor, limit, total):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
     """The derivative in G of half the squared distance to the points of sum G, and the levels of the two parts."""
-    gamma = _level(a, upper, 1.0, G, G)
+    gamma = _level(a, upper, 1.0, 2.0 * G, G)  # the limit is never reached: it only bounds the search
     delta = -_level(b, caps, G, G, G)
     slope = delta - gamma
     for j in range(b.size):
@@ -149,13 +149,10 @@ def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _capped_sum(a, b, caps, upper, most):  # type: ignore[no-untyped-def]
-    """The sum G of the nearest point, by secants and bisection, with the levels there."""
+def _capped_sum(a, b, caps, upper, slope_low, most):  # type: ignore[no-untyped-def]
+    """The sum G of the nearest point, by secants and bisection, with the levels there, from the slope at G = 0."""
     low, high = 0.0, most
-    slope_low = _capped_slope(a, b, caps, upper, most * 1e-16)[0]
     slope_high, gamma, delta = _capped_slope(a, b, caps, upper, most)
-    if slope_low >= 0.0:
-        return 0.0, 0.0, 0.0
     if slope_high <= 0.0:
         return most, gamma, delta
     G = most
@@ -188,10 +185,12 @@ def project_capped(a: Vector, b: Vector, caps: Vector, upper: Vector | None = No
         return np.zeros(a.size), np.zeros(b.size)
     if upper is not None:
         most = min(most, float(upper.sum()))
-    G, gamma, delta = _capped_sum(a, b, caps, top, most)
-    if G == 0.0:
+    order = np.argsort(-b)
+    highest = float(np.diff(np.minimum(np.cumsum(caps[order]), 1.0), prepend=0.0) @ b[order])
+    if float(a.max()) + highest <= 0.0:
         return np.zeros(a.size), np.zeros(b.size)
-    return np.clip(a - gamma, 0.0, np.minimum(top, G)), np.clip(b + delta, 0.0, caps * G)
+    G, gamma, delta = _capped_sum(a, b, caps, top, -float(a.max()) - highest, most)
+    return np.clip(a - gamma, 0.0, top), np.clip(b + delta, 0.0, caps * G)
 
 
 def accelerated_dual(

@@ -154,7 +154,8 @@ class _WorkingSetNewton:
                 break
             there = self.step(here, working)
             if there is None and self.loss is top.loss:
-                value, gap = best_value, (best_value - self.bound) / best_value
+                gap = max(0.0, (best_value - self.bound) / best_value)
+                self.progress.record(best.w, design.n_rows, best_value, gap)
                 break
             here = there or here
             if self.loss is not top.loss:
@@ -368,11 +369,11 @@ class _Space:
             upper = np.full(here.w.size, 2.0 * l1)
         if shares is None and upper is None and self._support.size and isinstance(matrix, Gram):
             guess = np.isin(working.rows, self._support) | ~np.isin(working.rows, self._seen)
-            found = pivoting(matrix, h, guess, total=self.G / kappa, constant=constant, atol=atol)
+            found = pivoting(matrix, h, guess, total=max(self.G, _LEAST_CURVATURE) / kappa, constant=constant, atol=atol)
             if found is not None:
                 self._support, self._seen = working.rows[found[1]], working.rows
                 return found
-        x, z = interior_point(matrix, h, Bounds(n, shares, upper), total=self.G / kappa, constant=constant, atol=atol)
+        x, z = interior_point(matrix, h, Bounds(n, shares, upper), total=max(self.G, _LEAST_CURVATURE) / kappa, constant=constant, atol=atol)
         own, rest = x[:n], z[:n]
         active = own * float(rest.mean() + 1e-300) > rest * float(own.mean() + 1e-300)
         if shares is not None:
