@@ -48,3 +48,22 @@ def test_shen2013(tmp_path):
     other = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path, "--pools", 3)
     assert other.returncode != 0
     assert "other settings" in other.stderr
+
+
+@needs_data
+def test_li2014(tmp_path):
+    done = reproduce("li2014", "--quick", "--data", "diabetes", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "li2014.md").read_text()
+    for part in ("Table 1", "Table 2", "Figure 1", "InfinitePush", "AATP", "best or tied", "Commit"):
+        assert part in page
+    assert "did not reach their tolerance: none" in page
+    assert (tmp_path / "figure1.png").read_bytes().startswith(b"\x89PNG")
+
+    # More trials add to those that are there.
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    again = reproduce("li2014", "--quick", "--data", "diabetes", "--out", tmp_path, "--trials", 3)
+    assert again.returncode == 0, again.stderr
+    longer = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert longer[: len(lines)] == lines
+    assert len(longer) == len(lines) + 7

@@ -384,10 +384,12 @@ class SparseTopPush(_TwoClassRanker):
             columns = np.sort(np.concatenate([columns, joining]))
             if columns.size == 0:
                 columns = np.array([int(np.argmax(slope))])
+            # While columns are still coming in, a rough solution will do.
+            tol = 0.5 * self.tol if columns.size == d or not joining.size else max(0.5 * self.tol, 0.1 * gap)
             inner = Progress(verbose=progress.verbose)
             part = np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else X[:, columns]
             result = working_set_newton(
-                top, make_design(part), 0.0, l1=self.alpha, start=w[columns], tol=max(0.5 * self.tol, 0.1 * gap),
+                top, make_design(part), 0.0, l1=self.alpha, start=w[columns], tol=tol,
                 max_iter=max(self.max_iter - n_iter, 1), progress=inner,
             )  # fmt: skip
             n_iter += result.n_iter

@@ -51,19 +51,33 @@ def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
     # rho(gamma) = constant - slope * gamma + the terms in doubt; sums are kept with their rounding errors.
     constant, lost, slope = 0.0, 0.0, 0.0
     seed = np.uint64(88172645463325252)
+    low, high, guess = -np.inf, np.inf, np.nan
     while size > 0:
-        seed ^= seed << np.uint64(13)
-        seed ^= seed >> np.uint64(7)
-        seed ^= seed << np.uint64(17)
-        pivot = v[int(seed % np.uint64(size))]
-        total = constant + lost - slope * pivot
+        if low < guess < high:
+            # Where the line at the last pivot meets zero: close to the root, so that next to nothing stays in doubt.
+            pivot, guess = guess, np.nan
+        else:
+            seed ^= seed << np.uint64(13)
+            seed ^= seed >> np.uint64(7)
+            seed ^= seed << np.uint64(17)
+            pivot = v[int(seed % np.uint64(size))]
+            guess = np.inf  # to be filled in below
+        total, steepness = constant + lost - slope * pivot, slope
         for k in range(size):
-            if kind[k] == 1:
-                total += max(v[k] - pivot, 0.0)
-            elif kind[k] == 2:
-                total -= max(v[k] - pivot, 0.0)
-            else:
-                total -= max(pivot - v[k], 0.0)
+            if kind[k] == -1:
+                if pivot > v[k]:
+                    total -= pivot - v[k]
+                    steepness += 1.0
+            elif v[k] > pivot:
+                sign = 1.0 if kind[k] == 1 else -1.0
+                total += sign * (v[k] - pivot)
+                steepness += sign
+        if guess == np.inf:
+            guess = pivot + total / steepness if steepness > 0.0 else np.nan
+        if total > 0.0:
+            low = pivot
+        else:
+            high = pivot
         # rho falls: where it is positive at the pivot, the root lies above.
         above = total > 0.0
         kept = 0

@@ -201,13 +201,13 @@ class _WorkingSetNewton:
             solution = space.solve(here, working, atol=0.02 * self.tol * here.value)
             q = self.design.scores(solution.p)
             then = on_negatives + q[top.negatives]
-            T, beta = top.threshold(then)
+            T, _ = top.threshold(then)
             missing = T - (here.T + solution.dT)
             # A round's solution belongs to the working set as it was.
             rows, full = working.rows, working.full
             if missing * G <= _OVERLOOKED * solution.gain:
                 break
-            if not self.widen(working, then, beta, solution, clear=round_number < _ROUNDS_WITH_CLEARING):
+            if not self.widen(working, then, solution, clear=round_number < _ROUNDS_WITH_CLEARING):
                 break
         if working.rows is rows and rows.size > _IDLE * np.count_nonzero(solution.active):
             self.clear(working, solution)
@@ -235,11 +235,11 @@ class _WorkingSetNewton:
         self.raise_bound(there.pull, modelled)
         return there if there.value < here.value else None
 
-    def widen(self, working: _WorkingSet, then: Vector, beta: Vector, solution: "_Solution", *, clear: bool) -> bool:
+    def widen(self, working: _WorkingSet, then: Vector, solution: "_Solution", *, clear: bool) -> bool:
         """Let negatives in that are on the wrong side of the threshold; whether there were any."""
         active = solution.active
         # The negatives whose weight is between its bounds lie on the model's threshold.
-        level = float(then[working.rows[active]].mean()) if active.any() else float(then[beta > 0.0].min())
+        level = float(then[working.rows[active]].mean() if active.any() else then[working.rows].min())
         kind = np.zeros(then.size, dtype=np.int8)
         kind[working.rows] = 1
         kind[working.full] = 2
@@ -369,13 +369,22 @@ class _Space:
             upper = np.full(here.w.size, 2.0 * l1)
         if shares is None and upper is None and self._support.size and isinstance(matrix, Gram):
             guess = np.isin(working.rows, self._support) | ~np.isin(working.rows, self._seen)
-            found = pivoting(matrix, h, guess, total=max(self.G, _LEAST_CURVATURE) / kappa, constant=constant, atol=atol)
+            found = pivoting(
+                matrix, h, guess, total=max(self.G, _LEAST_CURVATURE) / kappa, constant=constant, atol=atol
+            )
             if found is not None:
                 self._support, self._seen = working.rows[found[1]], working.rows
                 return found
-        x, z = interior_point(matrix, h, Bounds(n, shares, upper), total=max(self.G, _LEAST_CURVATURE) / kappa, constant=constant, atol=atol)
+        x, z = interior_point(
+            matrix,
+            h,
+            Bounds(n, shares, upper),
+            total=max(self.G, _LEAST_CURVATURE) / kappa,
+            constant=constant,
+            atol=atol,
+        )
         own, rest = x[:n], z[:n]
-        active = own * float(rest.mean() + 1e-300) > rest * float(own.mean() + 1e-300)
+        active = own * float(rest.mean() + 1e-300) >= rest * float(own.mean() + 1e-300)
         if shares is not None:
             active &= own < (1.0 - 1e-3) * shares * own.sum()
         self._support, self._seen = working.rows[active], working.rows

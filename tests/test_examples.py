@@ -1,0 +1,18 @@
+"""The examples run as they are given."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+def test_kernels(tmp_path, capsys):
+    runpy.run_path(str(EXAMPLES / "kernels.py"))["main"](str(tmp_path / "picture.png"))
+    shown = capsys.readouterr().out
+    figures = {line[:25].strip(): float(line.split()[-2]) for line in shown.splitlines()[1:]}
+    assert figures["Nystroem"] > figures["linear"] + 0.3
+    assert figures["random Fourier features"] > figures["linear"] + 0.3
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
