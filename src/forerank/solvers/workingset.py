@@ -49,6 +49,7 @@ _DAMPING = (1e-5, 1e-2, 1e3)
 # The hinge is rounded off over this width at first; each proximal step divides it by this.
 _FIRST_WIDTH = 0.3
 _NARROWER = 3.0
+_LEAST_WIDTH = 1e-9
 # A proximal step ends when its own gap is this share of the gap of the problem.
 _PROXIMAL_SHARE = 0.2
 
@@ -153,7 +154,7 @@ class _WorkingSetNewton:
             if gap <= self.tol or iteration == self.max_iter:
                 break
             there = self.step(here, working)
-            if there is None and self.loss is top.loss:
+            if there is None and (self.loss is top.loss or self.loss.width < _LEAST_WIDTH):  # type: ignore[attr-defined]
                 gap = max(0.0, (best_value - self.bound) / best_value)
                 self.progress.record(best.w, design.n_rows, best_value, gap)
                 break
@@ -212,14 +213,7 @@ class _WorkingSetNewton:
         if working.rows is rows and rows.size > _IDLE * np.count_nonzero(solution.active):
             self.clear(working, solution)
         p, dT, gain, x = solution.p, solution.dT, solution.gain, solution.x
-        self.beta[:] = 0.0
-        self.beta[full] = top.caps[full]
-        total = float(x.sum())
-        if total > 0.0:
-            open_share = max(1.0 - float(self.beta.sum()), 0.0)
-            self.beta[rows] = open_share * x / total
-        else:
-            self.beta = top.threshold(then)[1]
+        self.beta = self.weights(rows, full, x) if float(x.sum()) > 0.0 else top.threshold(then)[1]
         length = 1.0
         for _ in range(40):
             there = self.point(here.w + length * p, here.s + length * q)
@@ -234,6 +228,17 @@ class _WorkingSetNewton:
         modelled = np.clip(here.pull - here.curvature * (q[top.positives] - dT), 0.0, top.most_pull)
         self.raise_bound(there.pull, modelled)
         return there if there.value < here.value else None
+
+    def weights(self, rows: Rows, full: Rows, x: Vector) -> Vector:
+        """The solution of a programme as weights of the negatives that are allowed: below the caps, summing to one."""
+        caps = self.top.caps
+        beta = np.zeros(caps.size)
+        beta[full] = caps[full]
+        beta[rows] = np.minimum(x / float(x.sum()) * (1.0 - float(caps[full].sum())), caps[rows])
+        # An interior point may exceed a cap by a little; what is cut off goes to the others, as far as they have room.
+        missing, room = 1.0 - float(beta.sum()), caps[rows] - beta[rows]
+        beta[rows] += room * (missing / max(float(room.sum()), missing, 1e-300)) if missing > 0.0 else 0.0
+        return beta / float(beta.sum()) if missing <= 0.0 else beta
 
     def widen(self, working: _WorkingSet, then: Vector, solution: "_Solution", *, clear: bool) -> bool:
         """Let negatives in that are on the wrong side of the threshold; whether there were any."""
@@ -262,8 +267,9 @@ class _WorkingSetNewton:
         caps, x, active = self.top.caps, solution.x, solution.active
         share = x / max(float(x.sum()), 1e-300) * (1.0 - float(caps[working.full].sum()))
         brim = ~active & (share > 0.5 * caps[working.rows])
-        # Never all of the weight: the open rows have to make up what the full ones leave.
-        if active.any() and caps[working.full].sum() + caps[working.rows[brim]].sum() < 1.0 - 1e-9:
+        # The open rows have to make up what the full ones leave, which is never nothing.
+        left = 1.0 - float(caps[working.full].sum() + caps[working.rows[brim]].sum())
+        if 1e-9 < left < 0.999 * float(caps[working.rows[active]].sum()):
             working.full = np.concatenate([working.full, working.rows[brim]])
             working.rows = working.rows[active]
 
