@@ -63,7 +63,7 @@ NOT_EXACT = dict.fromkeys(
 def not_exact(estimator):
     several = isinstance(estimator, TopRanker) and estimator.at == 3
     by_gradients = isinstance(estimator, TopPush) and estimator.solver == "nesterov"
-    return NOT_EXACT if several or by_gradients or isinstance(estimator, OWPCRanker) else {}
+    return NOT_EXACT if several or by_gradients or isinstance(estimator, OWPCRanker | SparseTopPush) else {}
 
 
 @pytest.mark.filterwarnings("ignore:.*found nothing better than w = 0:UserWarning")
@@ -102,6 +102,29 @@ class TestFits:
         weighted = clone(ranker).fit(X, y, sample_weight=weight)
         repeated = clone(ranker).fit(X[rows], y[rows])
         assert weighted.objective_ == pytest.approx(repeated.objective_, rel=3 * ranker.tol)
+
+    def test_equal_weights_count_places(self):
+        X, y = data(n=150)
+        for ranker in (TopRanker(at=5), OWPCRanker([3, 2, 1])):
+            thrice = clone(ranker).fit(X, y, sample_weight=np.full(150, 3.0))
+            repeated = clone(ranker).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+            assert thrice.objective_ == pytest.approx(repeated.objective_, rel=3 * ranker.tol)
+            assert thrice.objective_ != pytest.approx(clone(ranker).fit(X, y).objective_, rel=10 * ranker.tol)
+
+    def test_tiny_weights(self):
+        X, y = data(n=150)
+        weight = np.where(np.arange(150) == 0, 2e-20, 1e-20)
+        ranker = OWPCRanker().fit(X, y, sample_weight=weight)
+        assert ranker.objective_ > 0.0
+        assert ranker.optimality_ <= 1e-3
+
+    def test_the_cut_counts_weights_like_repetitions(self):
+        X, y = data(n=150)
+        weight = np.random.default_rng(1).integers(0, 4, 150)
+        rows = np.repeat(np.arange(150), weight)
+        weighted = TopPush("logistic", tol=1e-9).fit(X, y, sample_weight=weight)
+        repeated = TopPush("logistic", tol=1e-9).fit(X[rows], y[rows])
+        assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-3)
 
     @pytest.mark.parametrize("loss", LOSSES)
     def test_losses(self, loss):
@@ -316,8 +339,10 @@ class TestBadInput:
         assert ranker.optimality_ <= 1e-4
 
     def test_unconverged_fits_warn_with_the_gap(self):
-        with pytest.warns(ConvergenceWarning, match="relative duality gap"):
-            TopPush(max_iter=1, tol=1e-9).fit(self.X, self.y)
+        for ranker in (TopPush(max_iter=1, tol=1e-9), MAPRanker(max_iter=1, tol=1e-9)):
+            with pytest.warns(ConvergenceWarning, match="relative duality gap") as caught:
+                ranker.fit(self.X, self.y)
+            assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("name", ["diabetes", "spambase"])

@@ -1,5 +1,6 @@
 """Turning what users pass to fit into what objectives take; every refusal says what came and what to do."""
 
+import sys
 from collections.abc import Iterable
 from math import isfinite
 from numbers import Integral, Real
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["check_choice", "check_number", "check_weights", "encode_classes"]
+__all__ = ["check_choice", "check_number", "check_weights", "encode_classes", "stacklevel_outside"]
 
 
 # Weights within these bounds can be multiplied and summed without care.
@@ -49,6 +50,14 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
     if not _SAFE[0] < highest < _SAFE[1]:
         weight = weight / highest  # only ratios matter, and products of weights must not overflow or vanish
     return None if lowest == highest else weight
+
+
+def stacklevel_outside() -> int:
+    """The stack level, for a warning raised by the caller, of the first frame outside this package."""
+    level, frame = 0, sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("forerank."):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level + 1
 
 
 def check_number(name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False) -> None:

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._ranking import query_numbers
 from forerank.design import Design, FortranDesign, make_design
 from forerank.differences import Differences
-from forerank.estimators._validation import check_choice, check_number, check_weights, encode_classes
+from forerank.estimators._validation import (
+    check_choice,
+    check_number,
+    check_weights,
+    encode_classes,
+    stacklevel_outside,
+)
 from forerank.objectives import AllPairs, Pointwise, Profiled
 from forerank.pairsums import check_edges
 from forerank.solvers import Progress, SolverResult, bundle, newton
@@ -140,7 +146,7 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
             f"{self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
             "accept the accuracy by raising tol.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=stacklevel_outside(),
         )
 
     def _keep(self, w: Vector, intercept: bool) -> None:
@@ -525,8 +531,9 @@ def _prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: V
         order = np.argsort(scores)
         order = order[weight[order] > 0.0]
         cumulated = np.cumsum(weight[order])
-        last = np.searchsorted(cumulated, goals + 1e-9 * goals[-1], side="right") - 1
-        below = scores[order[np.maximum(last, 0)]]
+        # The row that holds the last unit of weight under the cut, as if rows were repeated.
+        last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
+        below = scores[order[np.minimum(last, order.size - 1)]]
         scores = scores[order]
     above = [np.min(scores, where=scores > score, initial=np.inf) for score in below]
     return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank.design import make_design
-from forerank.estimators._validation import check_choice, check_number, check_weights
+from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.estimators.linear import (
     Matrix,
     Vector,
@@ -28,7 +28,7 @@ from forerank.objectives.structured import (
 )
 from forerank.objectives.top import Top
 from forerank.solvers import Progress, SolverResult, bundle
-from forerank.solvers.accelerated import accelerated_dual
+from forerank.solvers.accelerated import DUAL_LOSSES, accelerated_dual, refuse_loss
 from forerank.solvers.workingset import working_set_newton
 
 __all__ = [
@@ -60,6 +60,9 @@ class _TwoClassRanker(_LinearRanker):
         X, codes = self._read(X, y)
         _refuse_more_than_two(self.classes_)
         weight = check_weights(sample_weight, codes.size)
+        if weight is None and sample_weight is not None:
+            # All equal: of no account where only ratios matter, but a row of weight two takes up two places here.
+            weight = np.full(codes.size, float(np.ravel(np.asarray(sample_weight))[0]))
         positive = codes == 1
         _refuse_weightless_class(weight, positive, self.classes_)
         return X, positive, weight
@@ -68,15 +71,15 @@ class _TwoClassRanker(_LinearRanker):
         """Scores do not know a constant; `predict` cuts where the training rows have their true class sizes."""
         self.intercept_ = -_prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
 
-    def _warn_if_nothing_is_learnt(self, objective: float, at_zero: float) -> None:
-        if objective >= (1.0 - self.tol) * at_zero:
+    def _warn_if_nothing_is_learnt(self, result: SolverResult, at_zero: float) -> None:
+        if result.converged and result.objective >= (1.0 - self.tol) * at_zero:
             warnings.warn(
                 f"{type(self).__name__} found nothing better than w = 0, which ranks all rows alike: no direction "
                 "lifts the positives above the top of the negatives by more than the penalty allows. Lower alpha, "
                 "let the threshold be a mean of more negatives (TopRanker(at=...)), or add columns (for instance "
                 "with sklearn.kernel_approximation.Nystroem).",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=stacklevel_outside(),
             )
 
 
@@ -90,6 +93,8 @@ class _TopRankerBase(_TwoClassRanker):
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _TOP_LOSSES)
         check_choice("solver", self.solver, _SOLVERS)
+        if self.solver == "nesterov" and self.loss not in DUAL_LOSSES:
+            refuse_loss(self.loss)
         check_number("alpha", self.alpha, low=0.0, strict=True)
         check_number("tol", self.tol, low=0.0, strict=True)
         if self.max_iter != "auto":
@@ -98,7 +103,7 @@ class _TopRankerBase(_TwoClassRanker):
     def _solver_for(self, top: Top, n_columns: int) -> str:
         """Newton's model is a matrix over the columns or the positives; where both are many, a method without one."""
         if self.solver == "newton" and min(n_columns, top.positives.size) > _LARGEST_MODEL:
-            return "nesterov" if self.loss in ("hinge", "squared_hinge") else "bundle"
+            return "nesterov" if self.loss in DUAL_LOSSES else "bundle"
         return self.solver
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -135,7 +140,7 @@ class _TopRankerBase(_TwoClassRanker):
         result = self._watch(run, intercept=False, smooth=False)
         self._cut(result, positive, weight)
         self.threshold_ = top.threshold(result.scores[top.negatives])[0] + float(self.intercept_[0])
-        self._warn_if_nothing_is_learnt(result.objective, top.value_at(np.zeros(positive.size)))
+        self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
         return self
 
 
@@ -287,7 +292,7 @@ class SparseTopPush(_TwoClassRanker):
     loss : {"squared_hinge", "logistic", "exponential", "hinge"}, default="squared_hinge"
         The loss on the margin of a positive over the highest negative; L1SVIP has the hinge.
     alpha : float, default=1e-2
-        Strength of the penalty. Above `alpha_max_`, all weights are zero.
+        Strength of the penalty. Beyond some value all weights are zero, which a warning says.
     tol : float, default=1e-4
         The relative duality gap asked for.
     max_iter : int, default=200
@@ -365,7 +370,7 @@ class SparseTopPush(_TwoClassRanker):
             lambda progress: self._by_columns(top, matrix, start, progress), intercept=False, smooth=False
         )
         self._cut(result, positive, weight)
-        self._warn_if_nothing_is_learnt(result.objective, top.value_at(np.zeros(positive.size)))
+        self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
         return self
 
     def _by_columns(self, top: Top, X: Matrix, start: Vector | None, progress: Progress) -> SolverResult:
@@ -530,8 +535,9 @@ class PartialAUCRanker(_StructuredRanker):
         X, positive, weight = self._read_two(X, y, sample_weight)
         negatives = weight[~positive] if weight is not None else np.ones(np.count_nonzero(~positive))
         smallest = float(negatives[negatives > 0.0].min())
-        if low == 0.0 and high * float(negatives.sum()) <= smallest * (1.0 + 1e-9):
-            # One place only: the hinge against the highest negative, which has a faster solver.
+        one_place = low == 0.0 and high * float(negatives.sum()) <= smallest * (1.0 + 1e-9)
+        if one_place and min(X.shape[1], int(positive.sum())) <= _LARGEST_MODEL:  # type: ignore[union-attr]
+            # The hinge against the highest negative, which has a faster solver.
             top = Top(positive, "hinge", weight=weight)
             design = make_design(X)
             start = self._warm_weights(design.n_columns, intercept=False)

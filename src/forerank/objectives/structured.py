@@ -46,6 +46,8 @@ def uniform(above: Vector, total: float) -> tuple[Vector, Vector]:
 
 def harmonic(above: Vector, total: float) -> tuple[Vector, Vector]:
     """The negative in place r counts 1/r: errors at the top cost most. Fractions of a place interpolate (digamma)."""
+    if total < 1e-6:  # digamma is straight there, and its differences have no digits left
+        return uniform(above, total)
     share = (digamma(above + 1.0) - digamma(1.0)) / (digamma(total + 1.0) - digamma(1.0))
     return share, share
 
@@ -104,12 +106,8 @@ class RankWeightedHinge:
         # With even weights the shares of the places never change, and places without a share are never sorted.
         places = np.cumsum(self._weight)
         self._places = np.concatenate([[0.0], places])
-        self._shares = self._share_sums(self._places)
+        self._shares = self._weights(self._places, self._total)
         self._needed = int(np.searchsorted(self._shares[0], self._shares[0][-1] * (1.0 - 1e-15))) if self._even else 0
-
-    def _share_sums(self, above: Vector) -> tuple[Vector, Vector]:
-        pull, margin = self._weights(above, self._total)
-        return pull, margin
 
     def at(self, s: Vector) -> _Linearization:
         """Value and subgradient at the scores s. Cost: a sort of the negatives that count, a search per positive."""
@@ -119,7 +117,8 @@ class RankWeightedHinge:
             pulls, margins = self._shares[0][: order.size + 1], self._shares[1][: order.size + 1]
         else:
             order = _descending(negative, negative.size)
-            pulls, margins = self._share_sums(np.concatenate([[0.0], np.cumsum(self._weight[order])]))
+            above = np.concatenate([[0.0], np.cumsum(self._weight[order])])
+            pulls, margins = self._weights(above, self._total)
         falling = negative[order]
         pull = np.diff(pulls)
         scored = np.concatenate([[0.0], np.cumsum(pull * falling)])

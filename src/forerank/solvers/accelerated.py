@@ -14,17 +14,21 @@ usual backtracking. The stopping rule is the gap: on spambase the change of the 
 still the better ranking.
 """
 
+from typing import NoReturn
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from forerank.design import Design
 from forerank.objectives.top import Top
-from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.result import Progress, SolverResult, relative_gap
 
-__all__ = ["accelerated_dual", "project_balanced", "project_capped"]
+__all__ = ["DUAL_LOSSES", "accelerated_dual", "project_balanced", "project_capped", "refuse_loss"]
 
 Vector = NDArray[np.float64]
+
+DUAL_LOSSES = ("hinge", "squared_hinge")
 
 # Backtracking multiplies the smoothness by this until the quadratic bound holds.
 _BACKTRACK = 2.0
@@ -207,6 +211,13 @@ def project_capped(a: Vector, b: Vector, caps: Vector, upper: Vector | None = No
     return np.clip(a - gamma, 0.0, top), np.clip(b + delta, 0.0, caps * G)
 
 
+def refuse_loss(loss: str) -> NoReturn:
+    raise ValueError(
+        f"The accelerated dual method (solver='nesterov') needs a conjugate with a bounded slope, which the loss "
+        f"{loss!r} does not have. Use the losses 'squared_hinge' or 'hinge' with it, or the default solver."
+    )
+
+
 def accelerated_dual(
     top: Top,
     design: Design,
@@ -221,11 +232,8 @@ def accelerated_dual(
     Needs a loss whose conjugate has a Lipschitz slope: the truncated quadratic or the hinge. Cost of a step: one
     product with X and one with X^T, one more of the latter for each backtracking, and the projection.
     """
-    if top.loss.name not in ("squared_hinge", "hinge"):
-        raise ValueError(
-            f"The accelerated dual method needs a conjugate with a bounded slope, which the loss {top.loss.name!r} "
-            "does not have. Use the losses 'squared_hinge' or 'hinge' with it, or the default solver."
-        )
+    if top.loss.name not in DUAL_LOSSES:
+        refuse_loss(top.loss.name)
     progress = progress or Progress()
     share, quadratic = top.share, top.loss.name == "squared_hinge"
     upper = None if quadratic else share
@@ -267,7 +275,7 @@ def accelerated_dual(
         if value < best_value:
             best_w, best_value, best_scores = w, value, scores / alpha
         bound = max(bound, -dual(a, nu))
-        gap = max(0.0, (best_value - bound) / best_value) if best_value > 0.0 else 0.0
+        gap = relative_gap(best_value, bound)
         progress.record(best_w, design.n_rows, best_value, gap)
         if gap <= tol or iteration == max_iter:
             break

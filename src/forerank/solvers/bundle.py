@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.newton import newton
-from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.result import Progress, SolverResult, relative_gap
 
 __all__ = ["bundle"]
 
@@ -147,7 +147,7 @@ def bundle(
         n_iter += 1
         target, lower = model.minimum(0.1 * tol * value)
         bound = max(bound, lower)
-        gap = (value - bound) / value if value > 0.0 else 0.0
+        gap = relative_gap(value, bound)
         progress.record(w, design.n_rows, value, gap)
         if gap <= tol or n_iter == max_iter:
             break

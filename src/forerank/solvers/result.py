@@ -1,12 +1,13 @@
 """What solvers report while they run, and what they return."""
 
 from dataclasses import dataclass, field
+from math import isfinite
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "SolverResult", "Step"]
+__all__ = ["Progress", "SolverResult", "Step", "relative_gap"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,14 @@ class Progress:
                 f"optimality {optimality:.2e}",
                 flush=True,
             )
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """How far a lower bound lies below the value, relative to the value; infinite where either is not a number."""
+    if value == 0.0:
+        return 0.0
+    gap = (value - bound) / value
+    return max(gap, 0.0) if isfinite(gap) else float("inf")
 
 
 @dataclass

@@ -24,7 +24,7 @@ from forerank.design import Design
 from forerank.losses import Loss
 from forerank.objectives.top import Top
 from forerank.solvers.interior import Bounds, Gram, Metric, interior_point, pivoting
-from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.result import Progress, SolverResult, relative_gap
 
 __all__ = ["working_set_newton"]
 
@@ -149,13 +149,13 @@ class _WorkingSetNewton:
             value = top.value_at(here.s) + self.penalty(here.w)
             if value < best_value:
                 best, best_value = here, value
-            gap = max(0.0, (best_value - self.bound) / best_value) if best_value > 0.0 else 0.0
+            gap = relative_gap(best_value, self.bound)
             self.progress.record(best.w, design.n_rows, best_value, gap)
             if gap <= self.tol or iteration == self.max_iter:
                 break
             there = self.step(here, working)
             if there is None and (self.loss is top.loss or self.loss.width < _LEAST_WIDTH):  # type: ignore[attr-defined]
-                gap = max(0.0, (best_value - self.bound) / best_value)
+                gap = relative_gap(best_value, self.bound)
                 self.progress.record(best.w, design.n_rows, best_value, gap)
                 break
             here = there or here
@@ -363,9 +363,8 @@ class _Space:
         if working.full.size:
             full_above = here.s[top.negatives[working.full]] - here.T
             above = above + kappa * float(top.caps[working.full] @ full_above)
-        shares: Vector | None = top.caps[working.rows] * kappa
-        if shares is not None and shares.min() >= 1.0:
-            shares = None
+        caps = top.caps[working.rows] * kappa
+        shares = caps if caps.min() < 1.0 else None
         n = working.rows.size
         h = along.copy()
         h[:n] -= above
@@ -407,8 +406,11 @@ class _ColumnSpace(_Space):
         origin[top.positives] = top.share
         # Rows are taken from this point, so that columns far from zero cost no digits.
         self._origin = self.design.adjoint(origin)
-        squares = self.design.moments(origin)[1] - self._origin**2
-        self._mean_square = max(float(squares.mean()), 1e-300)
+        if solver.l1:
+            # The size of each column, over all rows, for the damping.
+            first, second, _ = self.design.moments(np.full(top.n_rows, 1.0 / top.n_rows))
+            squares = second - self._origin * (2.0 * first - self._origin)
+            self._squares = np.maximum(squares, 1e-12 * max(float(squares.max()), 1e-300))
         self._moment = np.zeros((d, d))
         self._first = np.zeros(d)
         self._known = np.zeros(top.positives.size)
@@ -442,9 +444,7 @@ class _ColumnSpace(_Space):
         self._m = self._first / total if total > 0.0 else np.zeros(d)
         H = np.zeros((d + 1, d + 1))
         H[:d, :d] = self._moment - total * np.outer(self._m, self._m)
-        ridge = solver.alpha
-        if solver.l1:
-            ridge += solver.damping * self._mean_square
+        ridge = solver.alpha + (solver.damping * self._squares if solver.l1 else 0.0)
         H[np.arange(d), np.arange(d)] += ridge
         H[d, d] = self.c
         pull = np.zeros(self.top.n_rows)
