@@ -223,10 +223,10 @@ class TestFits:
             raise KeyboardInterrupt
 
         monkeypatch.setattr("forerank.estimators.top.working_set_newton", interrupted)
-        ranker = TopPush()
-        with pytest.raises(KeyboardInterrupt):
-            ranker.fit(X, y)
-        assert metrics.roc_auc(y, ranker.decision_function(X)) > 0.8
+        for ranker in (TopPush(), SparseTopPush()):
+            with pytest.raises(KeyboardInterrupt):
+                ranker.fit(X, y)
+            assert metrics.roc_auc(y, ranker.decision_function(X)) > 0.8
 
     def test_verbose(self, capsys):
         X, y = data()

@@ -393,17 +393,20 @@ class SparseTopPush(_TwoClassRanker):
             tol = 0.5 * self.tol if columns.size == d or not joining.size else max(0.5 * self.tol, 0.1 * gap)
             inner = Progress(verbose=progress.verbose)
             part = np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else X[:, columns]
-            result = working_set_newton(
-                top, make_design(part), 0.0, l1=self.alpha, start=w[columns], tol=tol,
-                max_iter=max(self.max_iter - n_iter, 1), progress=inner,
-            )  # fmt: skip
+            try:
+                result = working_set_newton(
+                    top, make_design(part), 0.0, l1=self.alpha, start=w[columns], tol=tol,
+                    max_iter=max(self.max_iter - n_iter, 1), progress=inner,
+                )  # fmt: skip
+            finally:
+                if inner.w is not None:
+                    w = np.zeros(d)
+                    w[columns] = inner.w
+                    progress.w = w  # what an interruption leaves
             n_iter += result.n_iter
-            w = np.zeros(d)
-            w[columns] = result.w
             assert result.dual is not None
             slope = np.abs(design.adjoint(result.dual))
             gap = self._gap(top, result, float(slope.max()))
-            progress.w = w
             history.extend(inner.history)
             finished = not result.converged or result.optimality <= 0.5 * self.tol
             grown = np.setdiff1d(np.flatnonzero(slope > self.alpha), columns).size
