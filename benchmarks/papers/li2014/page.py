@@ -28,6 +28,9 @@ DIFFERENCES = """- Every method is our own solver, stopped at a certified relati
   there, not figures.
 - alpha is chosen from 10, 1, ..., 1e-5 for every method by the mean of Pos@Top over five folds, of equal ones the
   largest. Pos@Top on a fold hangs on a single negative row, so the choice is noisy for all methods.
+- Where SVM-MAP does not lead SVM-Rank in AP although alpha is chosen by AP: its bound adds the mean score difference of
+  all swapped pairs to the loss, and most of these lie far down the list; with many positives its solution ranks much
+  like SVM-Rank's. It leads where positives are rare.
 - AATP looks for its threshold row by repeated fits (see AATPRanker), not over all rows; the fraction is 0.1."""
 
 
