@@ -205,8 +205,8 @@ class TopPush(_TopRankerBase):
     >>> from forerank.metrics import pos_at_top
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> ranker = make_pipeline(StandardScaler(), TopPush()).fit(X, y)
-    >>> round(float(pos_at_top(y, ranker.decision_function(X))), 1)
-    0.9
+    >>> round(float(pos_at_top(y, ranker.decision_function(X))), 2)
+    0.98
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class TopRanker(_TopRankerBase):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = StandardScaler().fit_transform(X)
     >>> ranker = TopRanker(at=0.05).fit(X, y)
-    >>> bool(tpr_at_fpr(y, ranker.decision_function(X), 0.05) > 0.99)
+    >>> bool(tpr_at_fpr(y, ranker.decision_function(X), fpr=0.05) > 0.99)
     True
     """
 

@@ -115,7 +115,7 @@ def project_balanced(a: Vector, b: Vector, upper: Vector | None = None) -> tuple
     --------
     >>> import numpy as np
     >>> project_balanced(np.array([3.0, 1.0]), np.array([0.0]))
-    (array([1.66666667, 0.        ]), array([1.66666667]))
+    (array([1.5, 0. ]), array([1.5]))
     """
     gamma = _balanced_shift(a, b, a if upper is None else upper, upper is not None)
     pull = np.maximum(a - gamma, 0.0)
