@@ -2,7 +2,7 @@
 
 Writes DIR/li2014.md with Tables 1 and 2 and Figure 1. Results are kept in DIR/results.jsonl as they come: an
 interrupted run goes on where it stopped, and a second run with more trials adds to the first. Thirty trials on all data
-take about two hours on two cores, --quick a few minutes.
+take three to four hours on two cores, --quick a few minutes.
 """
 
 import argparse
