@@ -471,7 +471,7 @@ def test_binary_metrics_refuse_other_labels(name: str) -> None:
         (metrics.partial_auc, {"standardize": False, "fpr_range": (0.5, 0.5)}, "low < high"),
         (metrics.partial_auc, {"standardize": False, "fpr_range": (0, 1.1)}, "low < high"),
         (metrics.wmw, {"ties": 2}, "ties=2"),
-        (metrics.wmw, {"graph": "chain"}, "graph='chain'"),
+        (metrics.wmw, {"graph": "ladder"}, "got 'ladder'"),
         (metrics.wmw, {"graph": []}, "no edges"),
         (metrics.wmw, {"graph": [(1, 0), (7, 0)]}, r"\(7, 0\)"),
         (metrics.wmw, {"graph": [(1, 0), (1, 1)]}, r"\(1, 1\)"),

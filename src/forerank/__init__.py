@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forerank import datasets, metrics
+    from forerank import datasets, graphs, metrics
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         PairwiseRanker,
         PartialAUCRanker,
         PointwiseRanker,
+        RankNCG,
         SparseTopPush,
         TopPush,
         TopRanker,
@@ -30,10 +31,12 @@ __all__ = [
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
+    "RankNCG",
     "SparseTopPush",
     "TopPush",
     "TopRanker",
     "datasets",
+    "graphs",
     "metrics",
 ]
 

@@ -17,6 +17,8 @@ name                l(t)                        l'(t)                        l''
                                                                                                     log(1 - b) on [0, 1]
 ``exponential``     exp(-t)                     -exp(-t)                     exp(-t)                b log b - b, b >= 0
 ``squared``         (1 - t)^2                   -2 (1 - t)                   2                      v + v^2/4
+``erfc``            ierfc(a t) / (2 a), with    -erfc(a t) / 2               a exp(-(a t)^2)        -exp(-x^2) / (2 a
+                    a = sqrt(3/2) / pi                                       / sqrt(pi)             sqrt(pi)), erfc x=2b
 ==================  ==========================  ===========================  =====================  ====================
 """
 
@@ -25,11 +27,26 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
+from scipy.special import erfc, erfcinv, expit, xlogy
 
-__all__ = ["Exponential", "Hinge", "Logistic", "Loss", "SmoothedHinge", "Squared", "SquaredHinge", "get_loss"]
+__all__ = [
+    "ERFC_SCALE",
+    "DirectLogistic",
+    "ErfcLogistic",
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredHinge",
+    "get_loss",
+]
 
 Vector = NDArray[np.float64]
+
+# The sigmoid 1 / (1 + exp(-t)) is about 1 - erfc(ERFC_SCALE t) / 2.
+ERFC_SCALE = np.sqrt(1.5) / np.pi
 
 
 class Loss(ABC):
@@ -153,6 +170,10 @@ class Logistic(Loss):
         return np.where(inside, xlogy(b, b) + xlogy(1.0 - b, 1.0 - b), np.inf)
 
 
+class DirectLogistic(Logistic):
+    """The logistic loss, to be summed pair by pair: a reference whose cost is the number of pairs."""
+
+
 class Exponential(Loss):
     """exp(-t)."""
 
@@ -195,8 +216,43 @@ class Squared(Loss):
         return v + v * v / 4.0
 
 
+class ErfcLogistic(Loss):
+    """The logistic loss with its sigmoid replaced by an erfc, whose sums over pairs are fast (raykar2007, eq. 3).
+
+    The slope is -erfc(a t) / 2 with a = sqrt(3/2) / pi, which gives both the same variance; it is within 0.023 of the
+    logistic one. The loss itself is the integral of that, ierfc(a t) / (2 a) with ierfc(x) = exp(-x^2) / sqrt(pi) - x
+    erfc(x). `eps` is the precision asked of sums over pairs.
+    """
+
+    name = "erfc"
+
+    def __init__(self, eps: float = 1e-6) -> None:
+        self.eps = eps
+
+    def value(self, t: ArrayLike) -> Vector:
+        x = ERFC_SCALE * np.asarray(t, dtype=float)
+        return (np.exp(-(x**2)) / np.sqrt(np.pi) - x * erfc(x)) / (2.0 * ERFC_SCALE)
+
+    def slope(self, t: ArrayLike) -> Vector:
+        return -0.5 * erfc(ERFC_SCALE * np.asarray(t, dtype=float))
+
+    def curvature(self, t: ArrayLike) -> Vector:
+        x = ERFC_SCALE * np.asarray(t, dtype=float)
+        return ERFC_SCALE / np.sqrt(np.pi) * np.exp(-(x**2))
+
+    def conjugate(self, v: ArrayLike) -> Vector:
+        b = -np.asarray(v, dtype=float)
+        inside = (b >= 0.0) & (b <= 1.0)
+        x = erfcinv(2.0 * np.where(inside, b, 0.5))
+        return np.where(inside, -np.exp(-(x**2)) / (2.0 * ERFC_SCALE * np.sqrt(np.pi)), np.inf)
+
+    def __repr__(self) -> str:
+        return f"ErfcLogistic(eps={self.eps!r})"
+
+
 _LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Exponential(), Hinge(), Logistic(), SmoothedHinge(), Squared(), SquaredHinge())
+    loss.name: loss
+    for loss in (ErfcLogistic(), Exponential(), Hinge(), Logistic(), SmoothedHinge(), Squared(), SquaredHinge())
 }
 
 

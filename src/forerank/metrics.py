@@ -47,7 +47,7 @@ from forerank._ranking import (
     share_in_order,
     sorted_labels,
 )
-from forerank.pairsums.blocks import check_edges
+from forerank.graphs import numbered_edges
 
 __all__ = [
     "SCORERS",
@@ -134,7 +134,7 @@ def wmw(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    graph: Literal["order"] | Edges = "order",
+    graph: str | Edges = "order",
     ties: float = 0.5,
     sample_weight: Weights = None,
     qid: Queries = None,
@@ -151,9 +151,10 @@ def wmw(
     ----------
     y_true, y_score, sample_weight, qid
         As in `roc_auc`, with any number of classes.
-    graph : "order" or iterable of (preferred, other) class labels
-        "order" takes all pairs of different grades, the larger label preferred. A graph is taken as given: edges
-        (a, b) and (b, c) do not add (a, c). Classes that `y_true` lacks and cycles are refused.
+    graph : str or iterable of (preferred, other) class labels
+        "order" takes all pairs of different grades, the larger label preferred; "chain", "bipartite" and
+        "one-against-rest" as in `forerank.graphs`. Edges are taken as given: (a, b) and (b, c) do not add (a, c).
+        Classes that `y_true` lacks and cycles are refused.
     ties : float between 0 and 1
         What a pair of equal scores counts. 1.0 is the letter of eq. (1), under which constant scores are perfect.
 
@@ -168,14 +169,13 @@ def wmw(
         raise ValueError(f"ties={ties!r}: what a tied pair counts must lie between 0 and 1; 0.5 is the usual choice.")
     y = check_column(y_true, "y_true")
     classes, grade = sorted_labels(y)
-    if isinstance(graph, str) and graph != "order":
-        raise ValueError(f"graph={graph!r}: pass 'order' or (preferred, other) pairs of class labels.")
+    edges = numbered_edges(graph, classes)
     lower_of: dict[int, list[int]] = {}
-    for preferred, other in () if isinstance(graph, str) else check_edges(graph, classes):
+    for preferred, other in edges or ():
         lower_of.setdefault(preferred, []).append(other)
     ranking = rank_rows(y.size, y_score, sample_weight, qid)
     grade = grade[ranking.rows]
-    if isinstance(graph, str):
+    if edges is None:
         counts = count_pairs(ranking.starts, ranking.tie, grade, ranking.weight, (classes.size - 1).bit_length())
     else:
         counts = sum(count_edges(ranking, grade, upper, lowers) for upper, lowers in lower_of.items())

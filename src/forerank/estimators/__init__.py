@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from forerank.estimators.conjugate import RankNCG
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.sampled import ActiveSamplingRanker, CombinedSGDRanker
 from forerank.estimators.top import (
@@ -21,6 +22,7 @@ __all__ = [
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
+    "RankNCG",
     "SparseTopPush",
     "TopPush",
     "TopRanker",

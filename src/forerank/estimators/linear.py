@@ -6,32 +6,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forerank._ranking import query_numbers
 from forerank.design import Design, FortranDesign, make_design
 from forerank.differences import Differences
-from forerank.estimators._validation import (
-    check_choice,
-    check_number,
-    check_weights,
-    encode_classes,
-    stacklevel_outside,
+from forerank.estimators._base import (
+    GraphRanker,
+    Matrix,
+    Ranker,
+    Vector,
+    refuse_more_than_two,
+    refuse_weightless_class,
 )
-from forerank.objectives import AllPairs, Pointwise, Profiled
-from forerank.pairsums import check_edges
+from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
+from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.solvers.dual import dual_descent
 from forerank.threads import serial_blas
 
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
-
-Vector = NDArray[np.float64]
-Matrix = Any  # an array or a CSR matrix, as validate_data returns it
 
 # Passes of descent that are allowed for one step of another solver.
 _PASSES_PER_STEP = 5
@@ -41,8 +36,8 @@ _COPIED_BYTES = 2**30
 _PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
 
-class _LinearRanker(ClassifierMixin, BaseEstimator):
-    """What linear rankers share: reading the data, the call to a solver, scoring."""
+class _LinearRanker(Ranker):
+    """What linear rankers share: the call to a solver, and scoring."""
 
     loss: str
     alpha: float
@@ -51,27 +46,11 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
     warm_start: bool
     verbose: bool
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _PAIR_LOSSES)
         check_number("alpha", self.alpha, low=0.0, strict=self.loss == "hinge")
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
-
-    def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
-        """X without a copy, and each row's class number."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
-        self.classes_, codes = encode_classes(y)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; ranking needs rows of at least two classes."
-            )
-        return X, codes
 
     def _solve(self, objective: Any, X: Matrix, *, intercept: bool) -> SolverResult:
         """Run the solver that fits the objective."""
@@ -181,23 +160,6 @@ class _LinearRanker(ClassifierMixin, BaseEstimator):
         scores += self.intercept_[0]
         return scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row: the higher one where the score is positive."""
-        check_is_fitted(self)
-        return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
-
-    def rank(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Row numbers from the first to the last place; rows with equal scores keep their order.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> X = np.array([[1.0], [3.0], [2.0], [0.0]])
-        >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
-        array([1, 2, 0, 3])
-        """
-        return np.argsort(-self.decision_function(X), kind="stable")
-
 
 class PointwiseRanker(_LinearRanker):
     """Ranks by a linear score fitted row by row.
@@ -299,10 +261,10 @@ class PointwiseRanker(_LinearRanker):
         """
         self._check_parameters()
         X, codes = self._read(X, y)
-        _refuse_more_than_two(self.classes_)
+        refuse_more_than_two(self.classes_)
         weight = check_weights(sample_weight, codes.size)
         positive = codes == 1
-        _refuse_weightless_class(weight, positive, self.classes_)
+        refuse_weightless_class(weight, positive, self.classes_)
         if self.class_weight is not None:
             per_class = _class_weights(self.class_weight, self.classes_, codes, weight)
             weight = per_class[codes] if weight is None else weight * per_class[codes]
@@ -321,7 +283,7 @@ class PointwiseRanker(_LinearRanker):
         return self
 
 
-class PairwiseRanker(_LinearRanker):
+class PairwiseRanker(GraphRanker, _LinearRanker):
     """Ranks by a linear score fitted on all pairs, at the cost of fitting single rows.
 
     Minimises  sum_{(i, j)} w_i w_j l(x_i w - x_j w) / sum_{(i, j)} w_i w_j + alpha/2 ||w||^2  over every pair in which
@@ -334,9 +296,10 @@ class PairwiseRanker(_LinearRanker):
         The loss on the score difference s_i - s_j.
     alpha : float, default=1e-4
         Strength of the penalty.
-    graph : None, "order" or iterable of (preferred, other) labels, default=None
+    graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked ahead of which. None: two classes, the one that sorts last ahead. "order": any number
-        of grades, higher ahead of lower. Edges over the class labels: exactly those preferences; cycles are refused.
+        of grades, higher ahead of lower. "chain", "bipartite", "one-against-rest": see `forerank.graphs`. Edges over
+        the class labels: exactly those preferences; cycles are refused.
     tol : float, default=1e-3
         The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
         duality gap.
@@ -404,11 +367,6 @@ class PairwiseRanker(_LinearRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.graph is not None
-        return tags
-
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: ArrayLike | None = None
     ) -> Self:
@@ -430,80 +388,10 @@ class PairwiseRanker(_LinearRanker):
         """
         self._check_parameters()
         X, codes = self._read(X, y)
-        weight = check_weights(sample_weight, codes.size)
-        group = None if qid is None else query_numbers(qid, codes.size)
-        objective = AllPairs(codes, self.loss, weight=weight, group=group, edges=self._edges())
-        self._check_pairs(objective, codes, weight, group)
+        objective, weight = self._pairs(codes, self.loss, sample_weight, qid)
         scores = self._solve(objective, X, intercept=False).scores
-        self.thresholds_ = _prevalence_thresholds(scores, codes, weight, self.classes_.size)
-        if self.classes_.size == 2:
-            self.intercept_ = -self.thresholds_
-            self.thresholds_ = np.zeros(1)
+        self._cut(scores, codes, weight)
         return self
-
-    def _edges(self) -> list[tuple[int, int]] | None:
-        if self.graph is None:
-            _refuse_more_than_two(
-                self.classes_, 'For graded labels, higher ahead of lower, set graph="order"; or give edges.'
-            )
-            return None
-        if isinstance(self.graph, str):
-            check_choice("graph", self.graph, ("order",))
-            return None
-        return check_edges(self.graph, self.classes_)
-
-    def _check_pairs(
-        self,
-        objective: AllPairs,
-        codes: NDArray[np.integer],
-        weight: Vector | None,
-        group: NDArray[np.integer] | None,
-    ) -> None:
-        """No pairs is an error; rows of groups without pairs are left out with a warning."""
-        if objective.blocks.n_blocks == 0:
-            _refuse_weightless_class(weight, codes == codes.max(), self.classes_)
-            raise ValueError(
-                "There is no pair to learn from: no group of qid has rows of two classes that should be ordered. "
-                "Check qid, or leave it out to compare all rows."
-            )
-        if group is not None:
-            paired = np.zeros(int(group.max()) + 1, dtype=bool)
-            paired[group[objective.blocks.rows]] = True
-            left_out = ~paired[group]
-            if left_out.any():
-                warnings.warn(
-                    f"{np.count_nonzero(~paired)} of {paired.size} qid groups have no pair of different classes; "
-                    f"their {np.count_nonzero(left_out)} rows are left out of the fit.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row, from the thresholds at which the training rows have their true class sizes."""
-        check_is_fitted(self)
-        # side="left": a score on a threshold falls to the lower class, as decision_function > 0 has it.
-        return self.classes_[np.searchsorted(self.thresholds_, self.decision_function(X), side="left")]
-
-
-def _refuse_more_than_two(classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant.") -> None:
-    if classes.size > 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
-        raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass: y has {classes.size} "
-            f"classes ({shown}{', ...' if classes.size > 5 else ''}). {remedy}"
-        )
-
-
-def _refuse_weightless_class(weight: Vector | None, positive: NDArray[np.bool_], classes: NDArray) -> None:
-    if weight is None:
-        return
-    labels = classes.tolist()
-    for side, label in ((positive, labels[-1]), (~positive, labels[0])):
-        if not weight[side].any():
-            raise ValueError(
-                f"All rows of class {label!r} have sample_weight zero, which leaves one class only; ranking needs rows "
-                "of at least two classes."
-            )
 
 
 def _class_weights(
@@ -520,20 +408,3 @@ def _class_weights(
         if not (0.0 < value < np.inf):
             raise ValueError(f"class_weight must be positive and finite; class {label!r} has {value!r}.")
     return weights
-
-
-def _prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:
-    """Midway between the neighbouring different scores that leave each class as much weight as it has in y."""
-    goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
-    if weight is None:
-        below = np.partition(scores, goals - 1)[goals - 1]  # the last score under each cut, without a sort
-    else:
-        order = np.argsort(scores)
-        order = order[weight[order] > 0.0]
-        cumulated = np.cumsum(weight[order])
-        # The row that holds the last unit of weight under the cut, as if rows were repeated.
-        last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
-        below = scores[order[np.minimum(last, order.size - 1)]]
-        scores = scores[order]
-    above = [np.min(scores, where=scores > score, initial=np.inf) for score in below]
-    return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))

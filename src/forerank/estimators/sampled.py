@@ -16,14 +16,9 @@ from sklearn.utils.validation import validate_data
 
 from forerank.design import Design, make_design
 from forerank.differences import Differences
+from forerank.estimators._base import prevalence_thresholds, refuse_more_than_two, refuse_weightless_class
 from forerank.estimators._validation import check_choice, check_number, check_weights
-from forerank.estimators.linear import (
-    _class_weights,
-    _LinearRanker,
-    _prevalence_thresholds,
-    _refuse_more_than_two,
-    _refuse_weightless_class,
-)
+from forerank.estimators.linear import _class_weights, _LinearRanker
 from forerank.objectives import AllPairs, Pointwise
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
@@ -90,10 +85,10 @@ class _SampledRanker(_LinearRanker):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Matrix, NDArray[np.integer], NDArray[np.bool_], Vector | None]:
         X, codes = self._read(X, y)
-        _refuse_more_than_two(self.classes_)
+        refuse_more_than_two(self.classes_)
         weight = check_weights(sample_weight, codes.size)
         positive = codes == 1
-        _refuse_weightless_class(weight, positive, self.classes_)
+        refuse_weightless_class(weight, positive, self.classes_)
         return X, codes, positive, weight
 
     def _read_eval_set(self, eval_set: EvalSet | None) -> tuple[Design, NDArray[np.bool_]] | None:
@@ -366,7 +361,7 @@ class ActiveSamplingRanker(_SampledRanker):
             # Also after an interruption: what has been learnt so far should be ready for use.
             if self.class_weight is not None:
                 weight = class_weight[codes] if weight is None else weight * class_weight[codes]
-            self.intercept_ = -_prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
+            self.intercept_ = -prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
         if solution is not None and not solution.converged and not stop:
             self._warn_unconverged(smooth=False)
         return self

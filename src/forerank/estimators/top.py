@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank.design import make_design
-from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
-from forerank.estimators.linear import (
+from forerank.estimators._base import (
     Matrix,
     Vector,
-    _LinearRanker,
-    _prevalence_thresholds,
-    _refuse_more_than_two,
-    _refuse_weightless_class,
+    prevalence_thresholds,
+    refuse_more_than_two,
+    refuse_weightless_class,
 )
+from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
+from forerank.estimators.linear import _LinearRanker
 from forerank.objectives.structured import (
     AnchoredHinge,
     AveragePrecision,
@@ -58,18 +58,18 @@ class _TwoClassRanker(_LinearRanker):
 
     def _read_two(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Matrix, NDArray[np.bool_], Vector | None]:
         X, codes = self._read(X, y)
-        _refuse_more_than_two(self.classes_)
+        refuse_more_than_two(self.classes_)
         weight = check_weights(sample_weight, codes.size)
         if weight is None and sample_weight is not None:
             # All equal: of no account where only ratios matter, but a row of weight two takes up two places here.
             weight = np.full(codes.size, float(np.ravel(np.asarray(sample_weight))[0]))
         positive = codes == 1
-        _refuse_weightless_class(weight, positive, self.classes_)
+        refuse_weightless_class(weight, positive, self.classes_)
         return X, positive, weight
 
     def _cut(self, result: SolverResult, positive: NDArray[np.bool_], weight: Vector | None = None) -> None:
         """Scores do not know a constant; `predict` cuts where the training rows have their true class sizes."""
-        self.intercept_ = -_prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
+        self.intercept_ = -prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
 
     def _warn_if_nothing_is_learnt(self, result: SolverResult, at_zero: float) -> None:
         if result.converged and result.objective >= (1.0 - self.tol) * at_zero:

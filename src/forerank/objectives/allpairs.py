@@ -14,9 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank.losses import Exponential, Hinge, Logistic, Loss, SmoothedHinge, Squared, SquaredHinge, get_loss
+from forerank.losses import (
+    DirectLogistic,
+    ErfcLogistic,
+    Exponential,
+    Hinge,
+    Logistic,
+    Loss,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    get_loss,
+)
 from forerank.objectives.base import Linearization
 from forerank.pairsums import (
+    ErfcPairs,
     ExponentialPairs,
     GriddedPairs,
     PairBlocks,
@@ -34,6 +46,8 @@ _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]]
     SquaredHinge: lambda blocks, s, _: SortedPairs(blocks, s, degree=2),
     SmoothedHinge: lambda blocks, s, loss: SmoothedHingePairs(blocks, s, loss.width),
     Logistic: lambda blocks, s, _: GriddedPairs(blocks, s),
+    DirectLogistic: lambda blocks, s, _: GriddedPairs(blocks, s, few_pairs=np.inf),
+    ErfcLogistic: lambda blocks, s, loss: ErfcPairs(blocks, s, loss.eps),
     Exponential: lambda blocks, s, _: ExponentialPairs(blocks, s),
     Squared: lambda blocks, s, _: SquaredPairs(blocks, s),
 }

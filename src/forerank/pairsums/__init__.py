@@ -1,17 +1,20 @@
 """Sums over all pairs without visiting the pairs.
 
 `PairBlocks` says which pairs count; `SortedPairs` (hinge, squared hinge), `GriddedPairs` (logistic), `ExponentialPairs`
-and `SquaredPairs` sum over them at given scores. `margin_moments` and `LogisticSources` are the same sums in pieces
+and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a chosen precision (raykar2007). `erfc_sum` is that
+sum on its own. `margin_moments` and `LogisticSources` are the same sums in pieces
 that add up over chunks of rows.
 """
 
-from forerank.pairsums.blocks import PairBlocks, check_edges
+from forerank.pairsums.blocks import PairBlocks
+from forerank.pairsums.erfc import ErfcPairs, erfc_sum, erfc_sum_direct
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
 from forerank.pairsums.grid import LogisticSources
 from forerank.pairsums.gridded import GriddedPairs
 from forerank.pairsums.sorted import SmoothedHingePairs, SortedPairs, margin_moments
 
 __all__ = [
+    "ErfcPairs",
     "ExponentialPairs",
     "GriddedPairs",
     "LogisticSources",
@@ -19,6 +22,7 @@ __all__ = [
     "SmoothedHingePairs",
     "SortedPairs",
     "SquaredPairs",
-    "check_edges",
+    "erfc_sum",
+    "erfc_sum_direct",
     "margin_moments",
 ]

@@ -10,14 +10,16 @@ block. Labels, groups and preference graphs all become lists of blocks, so the s
 - a preference graph over classes: classes with the same set of lower classes share a block.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PairBlocks", "check_edges"]
+__all__ = ["FEW_PAIRS", "PairBlocks", "flip_lower"]
 
+# Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
+FEW_PAIRS = 1_000
 # With more blocks than this a sample of rows is a sample of whole blocks.
 _MANY_BLOCKS = 256
 
@@ -121,14 +123,15 @@ class PairBlocks:
         """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper grade, lower grade) over them.
 
         `group` restricts pairs to rows of equal group number. Rows of weight zero take part in no pair. Cost:
-        N log K for grades, N per set of classes with equal successors for a graph, plus one stable sort with groups.
+        N log K for grades; for a graph one sort, and then the rows of each set of classes with equal successors and of
+        these successors.
         """
         n = grade.size
         present = np.arange(n) if weight is None else np.flatnonzero(weight)
         grade = grade[present]
         group = None if group is None else group[present]
         levels = _order_levels(grade) if edges is None else _graph_levels(grade, edges)
-        pieces = [_blocks_of_level(side, key, group) for side, key in levels]
+        pieces = [_blocks_of_level(*level, group) for level in levels]
         entries = np.concatenate([p[0] for p in pieces]) if pieces else np.empty(0, dtype=np.intp)
         sizes = np.concatenate([p[1] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
         lower_sizes = np.concatenate([p[2] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
@@ -162,48 +165,63 @@ def _total_weight(weight: NDArray[np.float64], start: NDArray[np.int64], split: 
     return float(halves[0::2] @ halves[1::2])
 
 
-Level = tuple[NDArray[np.int8], NDArray[np.integer] | None]
+Level = tuple[NDArray[np.intp] | None, NDArray[np.int8], NDArray[np.integer] | None]
 
 
 def _order_levels(grade: NDArray[np.integer]) -> list[Level]:
-    """One level per bit of the grade: side (0 lower, 1 upper), and what must agree for two rows to share a block."""
+    """One level per bit of the grade: rows (None: all), their side (0 lower, 1 upper), and what must agree for two rows
+    to share a block.
+    """
     n_bits = int(grade.max(initial=0)).bit_length()
     if n_bits <= 1:
-        return [(grade.astype(np.int8), None)]
-    return [(((grade >> bit) & 1).astype(np.int8), grade >> (bit + 1)) for bit in range(n_bits)]
+        return [(None, grade.astype(np.int8), None)]
+    return [(None, ((grade >> bit) & 1).astype(np.int8), grade >> (bit + 1)) for bit in range(n_bits)]
 
 
 def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) -> list[Level]:
-    """One level per set of lower grades; side -1 marks rows outside it."""
+    """One level per set of lower grades, with the rows of these grades and of the upper ones alone."""
     lower_of: dict[int, set[int]] = {}
     for upper, lower in edges:
         lower_of.setdefault(upper, set()).add(lower)
     uppers_with: dict[frozenset[int], list[int]] = {}
     for upper, lowers in lower_of.items():
         uppers_with.setdefault(frozenset(lowers), []).append(upper)
+    by_grade = np.argsort(grade, kind="stable")
+    bounds = np.searchsorted(grade, np.arange(int(grade.max(initial=0)) + 2), sorter=by_grade)
+
+    def rows_of(grades: Iterable[int]) -> NDArray[np.intp]:
+        # A grade may have lost all its rows to weights of zero.
+        return np.concatenate([by_grade[bounds[g] : bounds[g + 1]] for g in sorted(grades) if g + 1 < bounds.size]
+                              or [by_grade[:0]])  # fmt: skip
+
     levels: list[Level] = []
     for lowers_set, uppers in uppers_with.items():
-        side = np.full(grade.size, -1, dtype=np.int8)
-        side[np.isin(grade, list(lowers_set))] = 0
-        side[np.isin(grade, uppers)] = 1
-        levels.append((side, None))
+        lower_rows, upper_rows = rows_of(lowers_set), rows_of(uppers)
+        side = np.repeat(np.array([0, 1], dtype=np.int8), [lower_rows.size, upper_rows.size])
+        levels.append((np.concatenate([lower_rows, upper_rows]), side, None))
     return levels
 
 
 def _blocks_of_level(
-    side: NDArray[np.int8], key: NDArray[np.integer] | None, group: NDArray[np.integer] | None
+    rows: NDArray[np.intp] | None,
+    side: NDArray[np.int8],
+    key: NDArray[np.integer] | None,
+    group: NDArray[np.integer] | None,
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Rows ordered by (key, group, side), with the sizes of the blocks that have both sides and of their lower part."""
+    if rows is not None:
+        order, sizes, lower_sizes = _blocks_of_level(None, side, key, None if group is None else group[rows])
+        return rows[order], sizes, lower_sizes
+    none = np.empty(0, dtype=np.int64)
     if key is None and group is None:
         lower, upper = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
         if lower.size == 0 or upper.size == 0:
-            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        return np.concatenate([lower, upper]), np.array([side.size - np.sum(side < 0)]), np.array([lower.size])
+            return np.empty(0, dtype=np.intp), none, none
+        return np.concatenate([lower, upper]), np.array([side.size]), np.array([lower.size])
     keys: Sequence[NDArray[np.integer]] = [side, *[k for k in (group, key) if k is not None]]
     order = np.lexsort(keys)
-    order = order[side[order] >= 0]
     if order.size == 0:
-        return order, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return order, none, none
     changes = np.zeros(order.size, dtype=bool)
     changes[0] = True
     for k in keys[1:]:
@@ -215,38 +233,12 @@ def _blocks_of_level(
     return order[np.repeat(both, sizes)], sizes[both], lower_sizes[both]
 
 
-def check_edges(
-    edges: Iterable[tuple[Hashable, Hashable]], classes: Sequence[Hashable] | NDArray
-) -> list[tuple[int, int]]:
-    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused by name."""
-    number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
-    numbered: list[tuple[int, int]] = []
-    for edge in edges:
-        if len(edge) != 2:
-            raise ValueError(f"An edge of the preference graph is a pair (preferred, other); got {edge!r}.")
-        for label in edge:
-            if label not in number:
-                raise ValueError(
-                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not contain; "
-                    f"y has {list(number)}. Remove the edge or correct the label."
-                )
-        numbered.append((number[edge[0]], number[edge[1]]))
-    if not numbered:
-        raise ValueError("The preference graph has no edges; give at least one (preferred, other) pair of classes.")
-    _refuse_cycles(numbered, list(number))
-    return numbered
-
-
-def _refuse_cycles(edges: list[tuple[int, int]], labels: list[Hashable]) -> None:
-    """Peel off classes that are preferred to nothing left; an edge that can never be peeled lies on a cycle."""
-    remaining = list(dict.fromkeys(edges))
-    while remaining:
-        uppers = {upper for upper, _ in remaining}
-        kept = [edge for edge in remaining if edge[1] in uppers]
-        if len(kept) == len(remaining):
-            names = ", ".join(f"({labels[a]!r}, {labels[b]!r})" for a, b in kept[:4])
-            raise ValueError(
-                f"The preference graph has a cycle through the edges {names}: no ranking can satisfy them all. "
-                "Remove one of them."
-            )
-        remaining = kept
+def flip_lower(by_entry: NDArray[np.float64], blocks: PairBlocks) -> NDArray[np.float64]:
+    """Change the sign of the lower entries, in place: a slope in s_i - s_j pulls them the other way."""
+    half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
+    sizes = np.diff(np.append(half_start, blocks.start[-1]))
+    if blocks.n_blocks == 1:
+        np.negative(by_entry[: blocks.split[0]], out=by_entry[: blocks.split[0]])
+    else:
+        by_entry[np.repeat(np.arange(half_start.size) % 2 == 0, sizes)] *= -1.0
+    return by_entry

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from forerank.pairsums.blocks import PairBlocks
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower
 from forerank.pairsums.grid import (
     CURVATURE,
     LOSS,
@@ -28,9 +28,6 @@ from forerank.threads import in_parallel
 __all__ = ["GriddedPairs"]
 
 Vector = NDArray[np.float64]
-
-# Blocks with fewer pairs than this are summed directly.
-FEW_PAIRS = 1_000
 
 
 @njit(cache=True, nogil=True)
@@ -77,19 +74,20 @@ def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-
 class GriddedPairs:
     """The mean logistic loss over all pairs of `blocks`, at scores `s`.
 
-    `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much again.
+    `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much again. Blocks of up to
+    `few_pairs` pairs are summed pair by pair.
     """
 
-    def __init__(self, blocks: PairBlocks, s: Vector) -> None:
+    def __init__(self, blocks: PairBlocks, s: Vector, few_pairs: float = FEW_PAIRS) -> None:
         self._blocks = blocks
         self._scale = 1.0 / blocks.total_weight
         self._t = s[blocks.rows]
         pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
-        self._small = pairs_per_block <= FEW_PAIRS
+        self._small = pairs_per_block <= few_pairs
         self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self._total_curvature: Vector | None = None
         self.value, slopes = self._value_and_slopes()
-        self.gradient = self._by_row(_flip_lower(slopes, blocks))
+        self.gradient = self._by_row(flip_lower(slopes, blocks))
 
     def _value_and_slopes(self) -> tuple[float, Vector]:
         b, w = self._blocks, self._blocks.weight
@@ -217,14 +215,3 @@ class _Block:
             lower._sums(self._t_upper, self._cells_upper, at_upper, 1.0),
             upper._sums(self._t_lower, self._cells_lower, at_lower, -1.0),
         )
-
-
-def _flip_lower(by_entry: Vector, blocks: PairBlocks) -> Vector:
-    """Change the sign of the lower entries, in place: a slope in s_i - s_j pulls them the other way."""
-    half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
-    sizes = np.diff(np.append(half_start, blocks.start[-1]))
-    if blocks.n_blocks == 1:
-        np.negative(by_entry[: blocks.split[0]], out=by_entry[: blocks.split[0]])
-    else:
-        by_entry[np.repeat(np.arange(half_start.size) % 2 == 0, sizes)] *= -1.0
-    return by_entry

@@ -1,7 +1,8 @@
 """Solvers: they combine an objective with a design."""
 
 from forerank.solvers.bundle import bundle
+from forerank.solvers.ncg import ncg
 from forerank.solvers.newton import newton
 from forerank.solvers.result import Progress, SolverResult, Step
 
-__all__ = ["Progress", "SolverResult", "Step", "bundle", "newton"]
+__all__ = ["Progress", "SolverResult", "Step", "bundle", "ncg", "newton"]

@@ -123,6 +123,11 @@ def _newton_on_rows(
     objective, design, penalty, progress = problem.objective, problem.design, problem.penalty, problem.progress
     s = design.scores(w)
     here = objective.at(s)
+    if not isinstance(here, Curved):
+        raise ValueError(
+            f"newton needs the curvature of the objective, which {objective!r} does not have. Use conjugate gradients "
+            "(forerank.solvers.ncg) for it, or the loss 'logistic'."
+        )
     gradient, gradient_at_zero = design.adjoints(np.stack([here.gradient, objective.gradient_at_zero()]))
     gradient += penalty * w
     reference = float(np.linalg.norm(gradient_at_zero))

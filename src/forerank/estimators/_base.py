@@ -1,0 +1,186 @@
+"""What rankers share: reading the data, pairs from labels, thresholds, and the order of rows by score."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forerank._ranking import query_numbers
+from forerank.estimators._validation import check_weights, encode_classes, stacklevel_outside
+from forerank.graphs import lowest_first, numbered_edges
+from forerank.losses import Loss
+from forerank.objectives import AllPairs
+
+__all__ = [
+    "GraphRanker",
+    "Matrix",
+    "Ranker",
+    "Vector",
+    "prevalence_thresholds",
+    "refuse_more_than_two",
+    "refuse_weightless_class",
+]
+
+Vector = NDArray[np.float64]
+Matrix = Any  # an array or a CSR matrix, as validate_data returns it
+
+
+class Ranker(ClassifierMixin, BaseEstimator):
+    """A classifier whose scores order the rows."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
+        """X without a copy, and each row's class number."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
+        self.classes_, codes = encode_classes(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y has one class only, {self.classes_.tolist()[0]!r}; ranking needs rows of at least two classes."
+            )
+        return X, codes
+
+    def decision_function(self, X: ArrayLike) -> Vector:
+        """Scores: the higher, the further ahead."""
+        raise NotImplementedError
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row: the higher one where the score is positive."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
+
+    def rank(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Row numbers from the first to the last place; rows with equal scores keep their order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from forerank import PairwiseRanker
+        >>> X = np.array([[1.0], [3.0], [2.0], [0.0]])
+        >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
+        array([1, 2, 0, 3])
+        """
+        return np.argsort(-self.decision_function(X), kind="stable")
+
+
+class GraphRanker(Ranker):
+    """A ranker fitted on all pairs of a preference graph over the classes, within groups where there are any."""
+
+    graph: str | Iterable[tuple] | None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.graph is not None
+        return tags
+
+    def _pairs(
+        self, codes: NDArray[np.integer], loss: str | Loss, sample_weight: ArrayLike | None, qid: ArrayLike | None
+    ) -> tuple[AllPairs, Vector | None]:
+        """The objective over all pairs of the graph, and the weights as doubles."""
+        weight = check_weights(sample_weight, codes.size)
+        group = None if qid is None else query_numbers(qid, codes.size)
+        edges = self._edges()
+        objective = AllPairs(codes, loss, weight=weight, group=group, edges=edges)
+        self._check_pairs(objective, codes, weight, group)
+        # The classes from the last to the first place.
+        self._ascending = lowest_first(edges or [], self.classes_.size)
+        return objective, weight
+
+    def _edges(self) -> list[tuple[int, int]] | None:
+        if self.graph is None:
+            refuse_more_than_two(
+                self.classes_, 'For graded labels, higher ahead of lower, set graph="order"; or give edges.'
+            )
+            return None
+        return numbered_edges(self.graph, self.classes_)
+
+    def _check_pairs(
+        self,
+        objective: AllPairs,
+        codes: NDArray[np.integer],
+        weight: Vector | None,
+        group: NDArray[np.integer] | None,
+    ) -> None:
+        """No pairs is an error; rows of groups without pairs are left out with a warning."""
+        if objective.blocks.n_blocks == 0:
+            refuse_weightless_class(weight, codes == codes.max(), self.classes_)
+            raise ValueError(
+                "There is no pair to learn from: no group of qid has rows of two classes that should be ordered. "
+                "Check qid, or leave it out to compare all rows."
+            )
+        if group is not None:
+            paired = np.zeros(int(group.max()) + 1, dtype=bool)
+            paired[group[objective.blocks.rows]] = True
+            left_out = ~paired[group]
+            if left_out.any():
+                warnings.warn(
+                    f"{np.count_nonzero(~paired)} of {paired.size} qid groups have no pair of different classes; "
+                    f"their {np.count_nonzero(left_out)} rows are left out of the fit.",
+                    UserWarning,
+                    stacklevel=stacklevel_outside(),
+                )
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row, from the thresholds at which the training rows have their true class sizes."""
+        check_is_fitted(self)
+        # side="left": a score on a threshold falls to the lower class, as decision_function > 0 has it.
+        place = np.searchsorted(self.thresholds_, self.decision_function(X), side="left")
+        return self.classes_[self._ascending[place]]
+
+    def _cut(self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None) -> None:
+        """Set the thresholds that leave each class its true weight in the training rows; two classes have theirs at 0.
+
+        Scores do not contain the intercept yet.
+        """
+        self.intercept_ = np.zeros(1)
+        self.thresholds_ = prevalence_thresholds(scores, np.argsort(self._ascending)[codes], weight, self.classes_.size)
+        if self.classes_.size == 2:
+            self.intercept_ = -self.thresholds_
+            self.thresholds_ = np.zeros(1)
+
+
+def refuse_more_than_two(classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant.") -> None:
+    if classes.size > 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is multiclass: y has {classes.size} "
+            f"classes ({shown}{', ...' if classes.size > 5 else ''}). {remedy}"
+        )
+
+
+def refuse_weightless_class(weight: Vector | None, positive: NDArray[np.bool_], classes: NDArray) -> None:
+    if weight is None:
+        return
+    labels = classes.tolist()
+    for side, label in ((positive, labels[-1]), (~positive, labels[0])):
+        if not weight[side].any():
+            raise ValueError(
+                f"All rows of class {label!r} have sample_weight zero, which leaves one class only; ranking needs rows "
+                "of at least two classes."
+            )
+
+
+def prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:
+    """Midway between the neighbouring different scores that leave each class as much weight as it has in y."""
+    goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
+    if weight is None:
+        below = np.partition(scores, goals - 1)[goals - 1]  # the last score under each cut, without a sort
+    else:
+        order = np.argsort(scores)
+        order = order[weight[order] > 0.0]
+        cumulated = np.cumsum(weight[order])
+        # The row that holds the last unit of weight under the cut, as if rows were repeated.
+        last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
+        below = scores[order[np.minimum(last, order.size - 1)]]
+        scores = scores[order]
+    above = [np.min(scores, where=scores > score, initial=np.inf) for score in below]
+    return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))

@@ -1,0 +1,164 @@
+"""Preference graphs: which classes should be ranked ahead of which.
+
+An edge (a, b) over class labels says that every row of class a should stand ahead of every row of class b. Rankers and
+`forerank.metrics.wmw` take a list of edges, or a name:
+
+- ``"order"``: every higher label ahead of every lower one;
+- ``"chain"``: every label ahead of the next lower one only;
+- ``"bipartite"``: two classes, the higher label ahead;
+- ``"one-against-rest"``: the highest label ahead of all others, and no order among those.
+
+The functions here write out the edges of such graphs for any labels. A graph is taken as given: edges (a, b) and (b, c)
+do not add (a, c). Cycles and classes that the data lack are refused, with the edges named.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import combinations, pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["GRAPHS", "bipartite", "chain", "check_edges", "lowest_first", "numbered_edges", "one_against_rest", "order"]
+
+Labels = Sequence[Hashable]
+Edges = list[tuple[Hashable, Hashable]]
+
+GRAPHS = ("order", "chain", "bipartite", "one-against-rest")
+
+
+def order(ascending: Labels) -> Edges:
+    """Every label ahead of all before it.
+
+    Examples
+    --------
+    >>> order(["bad", "fair", "good"])
+    [('fair', 'bad'), ('good', 'bad'), ('good', 'fair')]
+    """
+    return [(b, a) for a, b in combinations(ascending, 2)]
+
+
+def chain(ascending: Labels) -> Edges:
+    """Every label ahead of the one before it, and of no other.
+
+    Examples
+    --------
+    >>> chain(["bad", "fair", "good"])
+    [('fair', 'bad'), ('good', 'fair')]
+    """
+    return [(b, a) for a, b in pairwise(ascending)]
+
+
+def bipartite(relevant: Labels, irrelevant: Labels) -> Edges:
+    """Every label of the first list ahead of every label of the second.
+
+    Examples
+    --------
+    >>> bipartite(["buys", "asks"], ["leaves"])
+    [('buys', 'leaves'), ('asks', 'leaves')]
+    """
+    return list(product(relevant, irrelevant))
+
+
+def one_against_rest(label: Hashable, classes: Labels) -> Edges:
+    """One label ahead of all others.
+
+    Examples
+    --------
+    >>> one_against_rest("spam", ["ham", "news", "spam"])
+    [('spam', 'ham'), ('spam', 'news')]
+    """
+    return [(label, other) for other in classes if other != label]
+
+
+def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None:
+    """A graph, by name or as edges over the labels in `classes` (sorted), as edges over class numbers.
+
+    None stands for the full order, which needs no list: it would have K (K - 1) / 2 edges.
+    """
+    if not isinstance(graph, str):
+        return check_edges(graph, classes)
+    if graph not in GRAPHS:
+        raise ValueError(f"graph must be one of {', '.join(map(repr, GRAPHS))}, or a list of edges; got {graph!r}.")
+    if graph == "bipartite" and classes.size != 2:
+        raise ValueError(
+            f'graph="bipartite" is for two classes, and y has {classes.size}. Use graph="order" for grades, or '
+            "forerank.graphs.bipartite(relevant, irrelevant) to set some classes against others."
+        )
+    numbers = range(classes.size)
+    if graph == "chain":
+        return [(b, a) for a, b in pairwise(numbers)]
+    if graph == "one-against-rest":
+        return [(numbers[-1], other) for other in numbers[:-1]]
+    return None
+
+
+def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | NDArray) -> list[tuple[int, int]]:
+    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused by name."""
+    number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
+    numbered: list[tuple[int, int]] = []
+    try:
+        edges = list(edges)
+    except TypeError:
+        names = ", ".join(map(repr, GRAPHS))
+        raise ValueError(f"graph must be one of {names}, or a list of edges; got {edges!r}.") from None
+    for edge in edges:
+        if not isinstance(edge, Sequence | np.ndarray) or isinstance(edge, str) or len(edge) != 2:
+            raise ValueError(f"An edge of the preference graph is a pair (preferred, other); got {edge!r}.")
+        for label in edge:
+            if label not in number:
+                raise ValueError(
+                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not contain; "
+                    f"y has {list(number)}. Remove the edge or correct the label."
+                )
+        numbered.append((number[edge[0]], number[edge[1]]))
+    if not numbered:
+        raise ValueError("The preference graph has no edges; give at least one (preferred, other) pair of classes.")
+    _refuse_cycles(numbered, list(number))
+    return numbered
+
+
+def lowest_first(edges: Iterable[tuple[int, int]], n_classes: int) -> NDArray[np.intp]:
+    """Class numbers in an order in which every class comes after those it is preferred to; free places by number."""
+    above: list[list[int]] = [[] for _ in range(n_classes)]
+    waits = [0] * n_classes
+    for upper, lower in set(edges):
+        above[lower].append(upper)
+        waits[upper] += 1
+    ready = [k for k in range(n_classes) if waits[k] == 0]
+    placed = []
+    while ready:
+        placed.append(heappop(ready))
+        for upper in above[placed[-1]]:
+            waits[upper] -= 1
+            if waits[upper] == 0:
+                heappush(ready, upper)
+    return np.array(placed, dtype=np.intp)
+
+
+def _refuse_cycles(edges: list[tuple[int, int]], labels: list[Hashable]) -> None:
+    """Follow edges downwards from every class; an edge back to a class on the way closes a cycle."""
+    below: dict[int, list[int]] = {}
+    for upper, lower in edges:
+        below.setdefault(upper, []).append(lower)
+    finished: set[int] = set()
+    for root in below:
+        path, on_path, ahead = [root], {root}, [iter(below[root])]
+        while path and root not in finished:
+            lower = next(ahead[-1], None)
+            if lower is None:
+                finished.add(path[-1])
+                on_path.discard(path.pop())
+                ahead.pop()
+            elif lower in on_path:
+                cycle = [*path[path.index(lower) :], lower]
+                names = ", ".join(f"({labels[a]!r}, {labels[b]!r})" for a, b in pairwise(cycle))
+                raise ValueError(
+                    f"The preference graph has a cycle through the edges {names}: no ranking can satisfy them all. "
+                    "Remove one of them."
+                )
+            elif lower not in finished:
+                path.append(lower)
+                on_path.add(lower)
+                ahead.append(iter(below.get(lower, ())))
