@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forerank.threads import in_row_chunks
 
-__all__ = ["Design", "make_design"]
+__all__ = ["Design", "make_design", "summed_over_chunks"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -94,8 +94,8 @@ def make_design(X: Any, *, intercept: bool = False) -> Design:
     return InterceptDesign(design) if intercept else design
 
 
-def _summed_over_chunks(
-    work: Callable[[int, int, Vector], None], n_rows: int, shape: tuple[int, int], multiplications: int
+def summed_over_chunks(
+    work: Callable[[int, int, Vector], None], n_rows: int, shape: tuple[int, ...], multiplications: int
 ) -> Vector:
     """Add up work(begin, end, out), each chunk of rows into an array of its own."""
     parts: list[tuple[int, Vector]] = []
@@ -180,7 +180,7 @@ class DenseDesign(Design):
         return first, second, np.full(self.n_columns, g.sum())
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
-        return _summed_over_chunks(
+        return summed_over_chunks(
             lambda a, b, out: kernel(self._X, self._index, G, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
@@ -254,7 +254,7 @@ class FortranDesign(Design):
         return first, second, np.full(self.n_columns, g.sum())
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
-        return _summed_over_chunks(
+        return summed_over_chunks(
             lambda a, b, out: kernel(self._columns, G, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
@@ -337,7 +337,7 @@ class CSRDesign(Design):
         return first, second, presence
 
     def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
-        return _summed_over_chunks(
+        return summed_over_chunks(
             lambda a, b, out: kernel(*self._csr, self._index, G, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),

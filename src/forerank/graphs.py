@@ -146,8 +146,8 @@ def _refuse_cycles(edges: list[tuple[int, int]], labels: list[Hashable]) -> None
     for root in below:
         path, on_path, ahead = [root], {root}, [iter(below[root])]
         while path and root not in finished:
-            lower = next(ahead[-1], None)
-            if lower is None:
+            lower = next(ahead[-1], -1)
+            if lower < 0:
                 finished.add(path[-1])
                 on_path.discard(path.pop())
                 ahead.pop()

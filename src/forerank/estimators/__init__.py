@@ -1,7 +1,10 @@
 """Estimators with scikit-learn's interface."""
 
+from forerank.estimators.boosted import RankBoost
 from forerank.estimators.conjugate import RankNCG
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+from forerank.estimators.network import RankNet
+from forerank.estimators.quadratic import QuadraticFeatures
 from forerank.estimators.sampled import ActiveSamplingRanker, CombinedSGDRanker
 from forerank.estimators.top import (
     AATPRanker,
@@ -22,7 +25,10 @@ __all__ = [
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
+    "QuadraticFeatures",
+    "RankBoost",
     "RankNCG",
+    "RankNet",
     "SparseTopPush",
     "TopPush",
     "TopRanker",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,6 +25,7 @@ __all__ = [
     "prevalence_thresholds",
     "refuse_more_than_two",
     "refuse_weightless_class",
+    "warn_unconverged",
 ]
 
 Vector = NDArray[np.float64]
@@ -146,6 +148,17 @@ class GraphRanker(Ranker):
         if self.classes_.size == 2:
             self.intercept_ = -self.thresholds_
             self.thresholds_ = np.zeros(1)
+
+
+def warn_unconverged(ranker: Any, certificate: str) -> None:
+    """Say how far a fit came that ran out of steps."""
+    warnings.warn(
+        f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps (max_iter={ranker.max_iter}) at a {certificate} "
+        f"of {ranker.optimality_:.2e}, above tol={ranker.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
+        "accept the accuracy by raising tol.",
+        ConvergenceWarning,
+        stacklevel=stacklevel_outside(),
+    )
 
 
 def refuse_more_than_two(classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant.") -> None:

@@ -1,7 +1,7 @@
 """RankNCG: the all-pairs logistic objective by nonlinear conjugate gradients, as raykar2007 has it."""
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -10,7 +10,7 @@ from forerank.estimators._base import GraphRanker
 from forerank.estimators._validation import check_choice, check_number
 from forerank.estimators.linear import _LinearRanker
 from forerank.losses import DirectLogistic, ErfcLogistic, Logistic, Loss
-from forerank.solvers import ncg
+from forerank.solvers import Progress, SolverResult, ncg
 
 __all__ = ["RankNCG"]
 
@@ -136,11 +136,11 @@ class RankNCG(GraphRanker, _LinearRanker):
         objective, weight = self._pairs(codes, losses[self.sums], sample_weight, qid)
         design = make_design(X)
         start = self._warm_weights(design.n_columns, intercept=False)
-        limits = {"tol": self.tol, "max_iter": self.max_iter}
-        result = self._watch(
-            lambda progress: ncg(objective, design, self.alpha, start=start, progress=progress, **limits),
-            intercept=False,
-            smooth=True,
-        )
+
+        def run(progress: Progress) -> SolverResult:
+            limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
+            return ncg(objective, design, self.alpha, start=start, **limits)
+
+        result = self._watch(run, intercept=False, smooth=True)
         self._cut(result.scores, codes, weight)
         return self

@@ -1,12 +1,10 @@
 """Linear rankers as scikit-learn classifiers: validate, solve, keep `coef_`."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,8 +17,9 @@ from forerank.estimators._base import (
     Vector,
     refuse_more_than_two,
     refuse_weightless_class,
+    warn_unconverged,
 )
-from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
+from forerank.estimators._validation import check_choice, check_number, check_weights
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.solvers.dual import dual_descent
@@ -86,7 +85,7 @@ class _LinearRanker(Ranker):
         self.optimality_ = result.optimality
         self.history_ = result.history
         if not result.converged:
-            self._warn_unconverged(smooth)
+            warn_unconverged(self, "relative gradient norm" if smooth else "relative duality gap")
         return result
 
     def _by_points(
@@ -117,16 +116,6 @@ class _LinearRanker(Ranker):
         return SolverResult(
             found.w, design.scores(found.w), found.objective, found.optimality, n_iter, True, history
         )  # fmt: skip
-
-    def _warn_unconverged(self, smooth: bool) -> None:
-        what = "relative gradient norm" if smooth else "relative duality gap"
-        warnings.warn(
-            f"{type(self).__name__} stopped after {self.n_iter_} steps (max_iter={self.max_iter}) at a {what} of "
-            f"{self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
-            "accept the accuracy by raising tol.",
-            ConvergenceWarning,
-            stacklevel=stacklevel_outside(),
-        )
 
     def _keep(self, w: Vector, intercept: bool) -> None:
         self.coef_ = w[None, :-1].copy() if intercept else w[None, :].copy()

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from forerank.design import Design, make_design
 from forerank.differences import Differences
 from forerank.estimators._base import prevalence_thresholds, refuse_more_than_two, refuse_weightless_class
-from forerank.estimators._validation import check_choice, check_number, check_weights
+from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.estimators.linear import _class_weights, _LinearRanker
 from forerank.objectives import AllPairs, Pointwise
 from forerank.sampling import STRATEGIES, PairSampler
@@ -363,7 +363,7 @@ class ActiveSamplingRanker(_SampledRanker):
                 weight = class_weight[codes] if weight is None else weight * class_weight[codes]
             self.intercept_ = -prevalence_thresholds(design.scores(self.coef_[0]), codes, weight, 2)
         if solution is not None and not solution.converged and not stop:
-            self._warn_unconverged(smooth=False)
+            self._warn_unconverged()
         return self
 
     def _fit_pool(self, pairs: Differences, share: Vector, budget: int, before: DualResult | None) -> DualResult:
@@ -381,13 +381,13 @@ class ActiveSamplingRanker(_SampledRanker):
             scale=1.0 / strength,
         )
 
-    def _warn_unconverged(self, smooth: bool) -> None:
+    def _warn_unconverged(self) -> None:
         warnings.warn(
             f"The last fit of {type(self).__name__} stopped after max_iter={self.max_iter} passes at a relative "
             f"duality gap of {self.optimality_:.2e}, above tol={self.tol:g}. Raise max_iter or alpha, scale the "
             "columns of X, or accept the accuracy by raising tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel_outside(),
         )
 
     def _budget(self, sampler: PairSampler) -> int:

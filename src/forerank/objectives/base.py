@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-__all__ = ["Curved", "Linearization", "Objective", "SmoothObjective", "Smoothable"]
+__all__ = ["Curved", "Differentiable", "Linearization", "Objective", "SmoothObjective", "Smoothable"]
 
 
 class Linearization(Protocol):
@@ -58,6 +58,13 @@ class Objective(Protocol):
 
     def at(self, s: Vector) -> Linearization:
         """Value, gradient and, for smooth objectives, curvature at the scores s."""
+
+
+class Differentiable(Objective, Protocol):
+    """An objective without kinks that may lack a curvature."""
+
+    def gradient_at_zero(self) -> Vector:
+        """The gradient where all scores are zero, the yardstick of a relative gradient norm."""
 
 
 @runtime_checkable

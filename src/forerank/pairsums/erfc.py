@@ -248,9 +248,11 @@ def _read_series(offset, order, h, cosines, sines, constant, out, with_integral,
 
 
 @njit(cache=True, nogil=True)
-def _sum_cells(begin, end, y_offset, y_order, y_number, y_start, z_offset, z_number, z_start, q, above_q, above_m,
-               width, reach, h, coefficients, out, with_integral, integral):  # fmt: skip  # type: ignore[no-untyped-def]
+def _sum_cells(begin, end, targets, sources, series, out, with_integral, integral):  # type: ignore[no-untyped-def]
     """The sums at the targets of the cells begin .. end - 1, which pass along the source cells once."""
+    y_offset, y_order, y_number, y_start = targets
+    z_offset, z_number, z_start, q, above_q, above_m = sources
+    width, reach, h, coefficients = series
     p = coefficients.size
     # Turning a series from the centre of one cell to that of another, by the difference of their numbers.
     turn_re, turn_im = np.empty((2 * reach + 1, p)), np.empty((2 * reach + 1, p))
@@ -327,16 +329,14 @@ def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -
     series = ErfcSeries.for_precision(eps)
     at, of = _Cells.of(y, series.width), _Cells.of(z, series.width)
     q = q[of.order]
-    above = _above(of.offset, of.number, of.start, q, series.width, at.number[0])
+    targets = at.offset, at.order, at.number, at.start
+    sources = of.offset, of.number, of.start, q, *_above(of.offset, of.number, of.start, q, series.width, at.number[0])
+    parameters = series.width, series.reach, series.h, series.coefficients
     in_row_chunks(
-        lambda begin, end: _sum_cells(
-            begin, end, at.offset, at.order, at.number, at.start, of.offset, of.number, of.start, q, *above,
-            series.width, series.reach, series.h, series.coefficients, out, with_integral, integral,
-        ),
+        lambda begin, end: _sum_cells(begin, end, targets, sources, parameters, out, with_integral, integral),
         at.number.size,
-        # A second thread adds the series of all source cells near its own targets again.
         series.coefficients.size * y.size,
-    )  # fmt: skip
+    )
     return out, integral
 
 

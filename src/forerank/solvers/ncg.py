@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank.design import Design
-from forerank.objectives.base import Linearization, SmoothObjective
+from forerank.objectives.base import Differentiable, Linearization
 from forerank.solvers.result import Progress, SolverResult
 
 __all__ = ["ncg"]
@@ -30,7 +30,7 @@ _PARALLEL = 0.2
 
 
 def ncg(
-    objective: SmoothObjective,
+    objective: Differentiable,
     design: Design,
     alpha: float,
     *,
@@ -85,7 +85,7 @@ def ncg(
 
 
 def _flat_point(
-    objective: SmoothObjective, s: Vector, q: Vector, linear: float, quadratic: float, slope: float, trial: float
+    objective: Differentiable, s: Vector, q: Vector, linear: float, quadratic: float, slope: float, trial: float
 ) -> tuple[float, Linearization]:
     """A step at which the slope along q is a tenth of that at the start or less, and the objective there.
 

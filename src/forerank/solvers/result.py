@@ -32,7 +32,7 @@ class Progress:
     w: NDArray[np.float64] | None = None
     _clock: float = field(default_factory=perf_counter)
 
-    def record(self, w: NDArray[np.float64], n_rows: int, objective: float, optimality: float) -> None:
+    def record(self, w: NDArray[np.float64] | None, n_rows: int, objective: float, optimality: float) -> None:
         """Note weights that have been evaluated, with their certificate."""
         step = Step(n_rows, objective, optimality, perf_counter() - self._clock)
         self.history.append(step)
