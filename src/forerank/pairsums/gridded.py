@@ -7,6 +7,7 @@ cells (`LogisticSources`); blocks with few pairs are summed pair by pair. Cost: 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.linalg import toeplitz
 
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower
 from forerank.pairsums.grid import (
@@ -28,6 +29,9 @@ from forerank.threads import in_parallel
 __all__ = ["GriddedPairs"]
 
 Vector = NDArray[np.float64]
+
+# A pair costs about as much as this many multiplications of a convolution, one for each pair of nodes.
+_PAIRS_PER_PRODUCT = 1 / 40
 
 
 @njit(cache=True, nogil=True)
@@ -83,7 +87,7 @@ class GriddedPairs:
         self._scale = 1.0 / blocks.total_weight
         self._t = s[blocks.rows]
         pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
-        self._small = pairs_per_block <= few_pairs
+        self._small = pairs_per_block <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks, pairs_per_block))
         self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self._total_curvature: Vector | None = None
         self.value, slopes = self._value_and_slopes()
@@ -141,8 +145,8 @@ class GriddedPairs:
         for k in range(b.n_blocks):
             lower, upper = slice(b.start[k], b.split[k]), slice(b.split[k], b.start[k + 1])
             bins, n_bins, width = _bins(self._t, b.start[k], b.start[k + 1])
-            e = np.exp(-width * np.abs(np.subtract.outer(np.arange(n_bins), np.arange(n_bins))))
-            kernel = e / (1.0 + e) ** 2
+            e = np.exp(-width * np.arange(n_bins))
+            kernel = toeplitz(e / (1.0 + e) ** 2)
             for own, other in ((lower, upper), (upper, lower)):
                 charges = np.zeros((n_bins, U.shape[1] + 1))
                 _add_to_bins(U, b.rows[other], w[other], bins[other], charges)
@@ -153,6 +157,16 @@ class GriddedPairs:
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
         return self._by_row(self._entry_curvature().copy())
+
+
+def _cheap_pairs(t: Vector, blocks: PairBlocks, pairs_per_block: NDArray[np.int64]) -> Vector:
+    """How many pairs cost as much as the convolution of each block's grid, whose length is the span of its scores."""
+    longest = NARROW * STEPS_PER_UNIT
+    cheap = np.zeros(blocks.n_blocks)
+    if pairs_per_block.min(initial=longest**2) <= longest**2 * _PAIRS_PER_PRODUCT:
+        span = np.maximum.reduceat(t, blocks.start[:-1]) - np.minimum.reduceat(t, blocks.start[:-1])
+        cheap = np.minimum(span * STEPS_PER_UNIT, longest) ** 2 * _PAIRS_PER_PRODUCT
+    return cheap
 
 
 def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, float]:

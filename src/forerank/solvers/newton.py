@@ -35,8 +35,13 @@ _SAMPLE_FRACTION = 1 / 8
 _SMALLEST_SAMPLE = 800
 # Samples are solved no further than their own noise makes sensible.
 _SAMPLE_TOL = 0.03
-# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X.
+# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X, or than this in all.
 _HESSIAN_ENTRIES_PER_ROW = 3
+_SMALL_HESSIAN = 40_000
+# An X of no more numbers than this is not sampled for it, and the Hessian is taken anew where conjugate gradients needed
+# more iterations than this: on small data that costs less than the iterations.
+_SMALL_DATA = 150_000
+_MANY_CG = 3
 # It is built from so many rows that a copy of them takes this many numbers per row of X, within these bounds.
 _COPY_PER_ROW = 3
 _FEWEST_PER_COLUMN = 4
@@ -72,7 +77,8 @@ def newton(
             f"newton needs a smooth objective, and {objective!r} has kinks. Use the bundle solver for it, or a smooth "
             "loss such as 'squared_hinge' or 'logistic'."
         )
-    problem = _Problem(objective, design, penalty, max_iter, progress or Progress(), _COPY_PER_ROW * design.n_rows)
+    room = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
+    problem = _Problem(objective, design, penalty, max_iter, progress or Progress(), room)
     precondition = None
     if start is None:
         start, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
@@ -145,7 +151,9 @@ def _newton_on_rows(
         # A rough direction from the present scores serves as well as a fine one: the scores move on. No further than
         # the goal in the last step.
         accuracy = max(_CG_ACCURACY, 0.5 * tol / optimality)
-        p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
+        p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
+        if n_cg > _MANY_CG and _is_small_data(design) and _hessian_is_small(design):
+            precondition = None
         del here
         step, here = _line_search(objective, s, q, w, p, penalty, value, float(gradient @ p))
         if step == 0.0:
@@ -159,15 +167,17 @@ def _newton_on_rows(
 
 def _newton_direction(
     here: Curved, design: Design, penalty: Vector, gradient: Vector, precondition: Preconditioner, accuracy: float
-) -> tuple[Vector, Vector]:
-    """The direction p with H p = -gradient, up to a residual of accuracy ||gradient||, and its scores X p."""
+) -> tuple[Vector, Vector, int]:
+    """The direction p with H p = -gradient, up to a residual of accuracy ||gradient||, its scores X p, and the
+    iterations that took.
+    """
     p, scores = np.zeros(gradient.size), np.zeros(design.n_rows)
     residual = -gradient
     z = precondition(residual)
     direction = z.copy()
     rz = float(residual @ z)
     goal = accuracy * float(np.linalg.norm(gradient))
-    for _ in range(min(_MAX_CG, 2 * gradient.size + 10)):
+    for n_cg in range(1, 1 + min(_MAX_CG, 2 * gradient.size + 10)):
         direction_scores = design.scores(direction)
         product = design.adjoint(here.curvature_product(direction_scores)) + penalty * direction
         curvature = float(direction @ product)
@@ -186,8 +196,8 @@ def _newton_direction(
         direction += z
     if not p.any():
         # No curvature along the gradient: a step of unit length in the preconditioned metric.
-        return z, design.scores(z)
-    return p, scores
+        return z, design.scores(z), n_cg
+    return p, scores, n_cg
 
 
 def _line_search(
@@ -231,7 +241,11 @@ def _line_search(
 
 
 def _hessian_is_small(design: Design) -> bool:
-    return design.n_columns**2 <= _HESSIAN_ENTRIES_PER_ROW * design.n_rows
+    return design.n_columns**2 <= max(_HESSIAN_ENTRIES_PER_ROW * design.n_rows, _SMALL_HESSIAN)
+
+
+def _is_small_data(design: Design) -> bool:
+    return design.n_rows * design.n_columns <= _SMALL_DATA
 
 
 def _preconditioner(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
@@ -278,6 +292,8 @@ def _sampled_hessian(problem: _Problem, w: Vector, here: Curved) -> Precondition
     diagonal = _hessian_diagonal(design, here)[0] + problem.penalty
     # Many rows make a better preconditioner, and cost little next to a pass over X as long as their copy is small.
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
+    if _is_small_data(design):
+        size = n
     sample = problem.sample(min(size, design.rows_in_copy(problem.room)), np.random.default_rng(1))
     if sample is not None:
         design = sample.design
