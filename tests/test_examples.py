@@ -16,3 +16,12 @@ def test_kernels(tmp_path, capsys):
     assert figures["Nystroem"] > figures["linear"] + 0.3
     assert figures["random Fourier features"] > figures["linear"] + 0.3
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+def test_grades(tmp_path, capsys):
+    runpy.run_path(str(EXAMPLES / "grades.py"))["main"](str(tmp_path / "picture.png"))
+    shown = capsys.readouterr().out
+    figures = [float(line.split()[-1]) for line in shown.splitlines()[-5:]]
+    assert min(figures) > 0.7
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -67,3 +67,20 @@ def test_li2014(tmp_path):
     longer = (tmp_path / "results.jsonl").read_text().splitlines()
     assert longer[: len(lines)] == lines
     assert len(longer) == len(lines) + 7
+
+
+@needs_data
+def test_raykar2007(tmp_path):
+    done = reproduce("raykar2007", "--quick", "--data", "machine-cpu", "randnet 1000", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "raykar2007.md").read_text()
+    for part in ("Table 1", "Table 2", "Table 3", "Table 4", "Figure 2", "Figure 3", "RankSVM quadratic", "Commit"):
+        assert part in page
+    assert "the columns alone: RankNCG fast within one published deviation or above on 1 of 1 real sets" in page
+    assert "Fits of the tables that did not reach their tolerance: none." in page
+    for number in (2, 3):
+        assert (tmp_path / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    again = reproduce("raykar2007", "--quick", "--data", "machine-cpu", "randnet 1000", "--out", tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "results.jsonl").read_text().splitlines() == lines

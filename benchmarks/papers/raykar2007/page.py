@@ -12,26 +12,32 @@ from .protocol import ALL, OURS
 
 QUICK = "**A quick run: few folds, parameters and users. Its figures only show that everything works.**"
 TITLES = {"columns": "the columns alone", "with target": "the target among the columns"}
-TARGET = """The figures of Table 4 cannot come from the columns of these data sets alone. Table 1 counts one column more than each
-set has (14 for Boston housing with its 13, 9 for California housing with its 8, and so on for all nine), and on Boston
-housing every method but one has a WMW of exactly 1.000 ± 0.000, which no method comes near without the target. With the
-target among the columns the figures are reached or passed on most sets; the published figure for abalone, little better than
-chance, remains unexplained. So both tables are below: the columns alone, which is the problem one has in practice, and
-the columns with the target, which is what seems to have been measured."""
-DIFFERENCES = """- Every method is our own. RankNet trains on all pairs at once by L-BFGS (up to 500 steps) instead of on single pairs;
-  RankSVM stops at a certified relative gap of 1e-3; RankBoost takes 50 or 100 rounds, by cross-validation.
-- RankNCG stops at a gradient norm of 1e-3 relative to the start; the paper does not say relative to what. Direct has the
-  objective of the exact Newton fit and takes over its alpha, since it is too slow to be cross-validated.
-- alpha (a penalty on the mean over pairs) is chosen from 1, 0.1, ..., 1e-5 by five inner folds (RankSVM quadratic: 10 to
-  0.01); the paper's grid is not given. Columns are standardised on the training part.
-- Grades are quantile bins of the target with equal values kept together. The paper's numbers of pairs (Table 1) fit bins of
-  equal size on abalone, bins of equal width on California housing, and neither on the others.
+TARGET = """The figures of Table 4 cannot come from the columns of these data sets alone. Table 1 counts one column more
+than each set has (14 for Boston housing with its 13, 9 for California housing with its 8, and so on for all
+nine), and on Boston housing every method but one has a WMW of exactly 1.000 ± 0.000, which no method comes near
+without the target. With the target among the columns the figures are reached or passed on most sets; the
+published figure for abalone, little better than chance, remains unexplained. So both tables are below: the
+columns alone, which is the problem one has in practice, and the columns with the target, which is what seems to
+have been measured."""
+DIFFERENCES = """- Every method is our own. RankNet trains on all pairs at once by L-BFGS (up to 500 steps) not on
+  single pairs; RankSVM stops at a certified relative gap of 1e-3; RankBoost takes 50 or 100 rounds, by
+  cross-validation.
+- RankNCG stops at a gradient norm of 1e-3 relative to the start; the paper does not say relative to what.
+  Direct has the objective of the exact Newton fit and takes over its alpha, since it is too slow to be
+  cross-validated.
+- alpha (a penalty on the mean over pairs) is chosen from 1, 0.1, ..., 1e-5 by five inner folds (RankSVM
+  quadratic: 10 to 0.01); the paper's grid is not given. Columns are standardised on the training part.
+- Grades are quantile bins of the target with equal values kept together. The paper's numbers of pairs
+  (Table 1) fit bins of equal size on abalone, bins of equal width on California housing, and neither on the
+  others.
 - RandNet and RandPoly are generated anew (`forerank.datasets`), after the description the paper cites.
-- Auto-MPG has its six incomplete rows left out; its and abalone's categories are zeros and ones, which makes more columns
-  than the paper has.
-- Table 2: 100 users drawn from those with at least 100 ratings; the columns are the ratings of the d users who rate most. The
-  paper says neither. alpha from 100 to 0.01 by five inner folds; RankBoost takes 100 rounds.
-- Seconds are those of the fit on the training part, one after the other on an otherwise idle machine, compiled before."""
+- Auto-MPG has its six incomplete rows left out; its and abalone's categories are zeros and ones, which
+  makes more columns than the paper has.
+- Table 2: 100 users drawn from those with at least 100 ratings; the columns are the ratings of the d users
+  who rate most. The paper says neither. alpha from 100 to 0.01 by five inner folds; RankBoost takes 100
+  rounds.
+- Seconds are those of the fit on the training part, one after the other on an otherwise idle machine,
+  compiled before."""
 
 
 def write(results: Results, names: Sequence[str], out: Path, *, quick: bool) -> Path:
@@ -209,8 +215,11 @@ def _table_2(results: Results) -> str:
     users = len({record["user"] for record in results.select(kind="user")})
     movies = np.mean([record["movies"] for record in results.select(kind="user")]) if users else 0
     head = ["d", *(f"{who}, {what}" for who in protocol.USER_METHODS for what in ("seconds", "WMW"))]
-    words = f"""MovieLens 1M: the movies of one user at a time ({users} users, {movies:.0f} movies on average), described by the ratings
-of d other users. Mean ± standard deviation over the users, in parentheses the paper's (whose caption names another data set)."""
+    words = (
+        f"MovieLens 1M: the movies of one user at a time ({users} users, {movies:.0f} movies on average), described by "
+        "the ratings of d other users. Mean ± standard deviation over the users, in parentheses the paper's (whose "
+        "caption names another data set)."
+    )
     return words + "\n\n" + table(head, rows)
 
 
@@ -259,8 +268,8 @@ def _figure_2(results: Results, path: Path) -> str:
     paper = f"The paper has {published.FAST_SUM} s against {published.DIRECT_SUM / 3600:.2f} hours at 51,200."
     return (
         f"N = M = {largest['n']:,} at eps = {protocol.SUM_EPS:g}: {1000 * largest['fast']:.1f} ms against "
-        f"{largest['direct']:.3g} s{extrapolated}, {largest['direct'] / largest['fast']:,.0f} times faster, at an error of "
-        f"{largest['error']:.1e}. {paper} Largest error over the promise, all sizes and precisions: "
+        f"{largest['direct']:.3g} s{extrapolated}, {largest['direct'] / largest['fast']:,.0f} times faster, with an "
+        f"error of {largest['error']:.1e}. {paper} Largest error over the promise, all sizes and precisions: "
         f"{max([r['error'] / protocol.SUM_EPS for r in by_size] + [r['error'] / r['eps'] for r in by_eps]):.2g}."
     )
 
@@ -295,6 +304,6 @@ def _unsettled(results: Results) -> str:
     inner = sum(r["unsettled"] for r in chosen)
     total = sum(r["fits"] for r in chosen)
     return (
-        f"\n- Fits of the tables that did not reach their tolerance: {', '.join(listed) or 'none'}. In the selection of "
-        f"parameters: {inner:,} of {total:,}."
+        f"\n- Fits of the tables that did not reach their tolerance: {', '.join(listed) or 'none'}. In the selection "
+        f"of parameters: {inner:,} of {total:,}."
     )

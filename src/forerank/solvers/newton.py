@@ -38,8 +38,8 @@ _SAMPLE_TOL = 0.03
 # The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X, or than this in all.
 _HESSIAN_ENTRIES_PER_ROW = 3
 _SMALL_HESSIAN = 40_000
-# An X of no more numbers than this is not sampled for it, and the Hessian is taken anew where conjugate gradients needed
-# more iterations than this: on small data that costs less than the iterations.
+# An X of no more numbers than this is not sampled for it, and the Hessian is taken anew where conjugate gradients
+# needed more iterations than this: on small data that costs less than the iterations.
 _SMALL_DATA = 150_000
 _MANY_CG = 3
 # It is built from so many rows that a copy of them takes this many numbers per row of X, within these bounds.
@@ -177,7 +177,9 @@ def _newton_direction(
     direction = z.copy()
     rz = float(residual @ z)
     goal = accuracy * float(np.linalg.norm(gradient))
-    for n_cg in range(1, 1 + min(_MAX_CG, 2 * gradient.size + 10)):
+    n_cg = 0
+    while n_cg < min(_MAX_CG, 2 * gradient.size + 10):
+        n_cg += 1
         direction_scores = design.scores(direction)
         product = design.adjoint(here.curvature_product(direction_scores)) + penalty * direction
         curvature = float(direction @ product)
