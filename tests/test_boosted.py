@@ -147,10 +147,12 @@ class TestBins:
         assert np.all(np.diff(cuts) > 0)
 
     def test_neighbouring_floats(self):
-        values = np.array([1.0, np.nextafter(1.0, 2.0)])
-        X = np.repeat(values, 10)[:, None]
-        y = X[:, 0] > 1.0
-        assert RankBoost(1).fit(X, y).score(X, y) == 1.0
+        value = 1.0
+        for _ in range(2):  # the middle is rounded down between the first two, up between the next
+            value, below = np.nextafter(value, 2.0), value
+            X = np.repeat([below, value], 10)[:, None]
+            y = X[:, 0] > below
+            assert RankBoost(1).fit(X, y).score(X, y) == 1.0
 
     def test_constant_columns_rank_nothing(self):
         fitted = RankBoost().fit(np.ones((10, 2)), np.arange(10) % 2)
@@ -183,6 +185,14 @@ class TestUse:
         with pytest.raises(ValueError, match="keeps the 20 rounds fitted before, more than n_estimators=10"):
             parts.set_params(n_estimators=10).fit(X, y)
 
+    def test_a_refused_warm_start_leaves_the_ranker_as_it_was(self):
+        X, y = data()
+        ranker = RankBoost(5, warm_start=True).fit(X, y)
+        before = ranker.decision_function(X)
+        with pytest.raises(ValueError, match="warm_start=True continues from 4 columns, but X has 3"):
+            ranker.fit(X[:, :3], y)
+        assert_array_equal(ranker.decision_function(X), before)
+
     def test_an_interruption_keeps_the_rounds_so_far(self, monkeypatch):
         X, y = data()
         find, calls = boosting._best_cut, []
@@ -199,6 +209,7 @@ class TestUse:
             ranker.fit(X, y)
         monkeypatch.undo()
         assert ranker.n_iter_ == 5
+        assert 0.0 < ranker.objective_ < 1.0
         assert_allclose(ranker.decision_function(X), RankBoost(5).fit(X, y).decision_function(X))
 
     def test_importances_are_shares(self):

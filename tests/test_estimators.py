@@ -306,7 +306,7 @@ class TestBadInput:
 
     def test_warm_start_with_other_columns(self):
         ranker = PairwiseRanker(warm_start=True).fit(self.X, self.y)
-        with pytest.raises(ValueError, match="continues from 5 weights, but X has 3 columns"):
+        with pytest.raises(ValueError, match="continues from 5 columns, but X has 3"):
             ranker.fit(self.X[:, :3], self.y)
 
 

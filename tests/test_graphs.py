@@ -93,6 +93,8 @@ class TestRefusals:
             (["ab"], r"is a pair \(preferred, other\); got 'ab'"),
             ([], "has no edges"),
             (7, "or a list of edges; got 7"),
+            ((edge for edge in [("a", "b")]), "or a list of edges; got <generator"),
+            ([(["a"], "b")], r"names class \['a'\], which y does not contain"),
         ],
     )
     def test_refusals_name_the_edge(self, edges, message):
@@ -103,6 +105,13 @@ class TestRefusals:
         n = 20_000
         assert len(check_edges(graphs.chain(range(n)), np.arange(n))) == n - 1
 
+    def test_weights_that_leave_no_pair(self):
+        X, y = np.ones((6, 1)), np.array([0, 1, 2, 0, 1, 2])
+        with pytest.raises(ValueError, match=r"no two rows belong to classes .* \(classes with rows: \[0, 2\]\)"):
+            PairwiseRanker(graph="chain").fit(X, y, sample_weight=y != 1)
+        with pytest.raises(ValueError, match="Only rows of class 2 have a positive sample_weight"):
+            PairwiseRanker(graph="order").fit(X, y, sample_weight=y == 2)
+
     def test_unknown_names(self):
         with pytest.raises(ValueError, match=r"graph must be one of 'order', 'chain', .* got 'ladder'"):
             numbered_edges("ladder", CLASSES)
@@ -110,8 +119,16 @@ class TestRefusals:
 
 class TestPlaces:
     def test_every_class_comes_after_those_below_it(self):
-        assert lowest_first([(0, 3), (3, 1)], 4).tolist() == [1, 2, 3, 0]
-        assert lowest_first([], 3).tolist() == [0, 1, 2]
+        assert lowest_first([(0, 3), (3, 1)], np.arange(4.0)).tolist() == [1, 2, 3, 0]
+        assert lowest_first([], np.array([0.5, 2.0, 1.0])).tolist() == [0, 2, 1]
+        assert lowest_first([(0, 1)], np.array([0.5, 0.6, 0.1])).tolist() == [2, 1, 0]
+
+    def test_classes_outside_the_graph_stand_by_their_scores(self):
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((400, 2))
+        y = np.array(list("dcba"))[np.digitize(X[:, 0], [-0.7, 0.0, 0.7])]  # d is lowest, a highest
+        fitted = PairwiseRanker("logistic", graph=[("a", "b")], alpha=1e-6).fit(X, y)
+        assert np.mean(fitted.predict(X) == y) > 0.9
 
     def test_predict_follows_a_graph_that_turns_the_labels_round(self):
         rng = np.random.default_rng(1)

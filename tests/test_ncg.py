@@ -131,6 +131,19 @@ class TestRankNCG:
         assert ranker.n_iter_ > 3
         assert ranker.fit(X, y).n_iter_ == 0
 
+    @pytest.mark.parametrize("sums", SUMS)
+    def test_rows_that_are_all_alike_have_nothing_to_learn(self, sums):
+        fitted = RankNCG(sums).fit(np.full((300, 2), 0.3), np.arange(300) % 2)
+        assert fitted.n_iter_ == 0
+        assert fitted.optimality_ == 0.0
+
+    @pytest.mark.parametrize("ranker", [RankNCG(), RankNCG("exact"), PairwiseRanker("logistic")], ids=repr)
+    def test_a_warm_start_from_another_scale_begins_anew(self, ranker):
+        X, y = data(n=4000, classes=2)
+        warm = clone(ranker).set_params(warm_start=True, alpha=0.0).fit(1e-12 * X, y)
+        warm.fit(1e12 * X, y)
+        assert_allclose(warm.objective_, clone(ranker).set_params(alpha=0.0).fit(X, y).objective_, rtol=1e-3)
+
     def test_unconverged_fits_say_so(self):
         X, y = data()
         with pytest.warns(ConvergenceWarning, match=r"RankNCG stopped after 2 steps \(max_iter=2\)"):
@@ -140,8 +153,8 @@ class TestRankNCG:
         ("parameters", "message"),
         [
             ({"sums": "fast"}, "sums must be one of 'direct', 'erfc', 'exact'; got 'fast'"),
-            ({"eps": 0.0}, "eps must be a number >= 1e-13; got 0.0"),
-            ({"eps": 1.0}, "eps must be below 1"),
+            ({"eps": 0.0}, "eps must lie between 1e-13 and 1; got 0.0"),
+            ({"eps": 1.0}, "eps must lie between"),
             ({"alpha": -1.0}, "alpha must be a number >= 0"),
             ({"tol": 0.0}, "tol must be a number > 0"),
             ({"max_iter": 0}, "max_iter must be an integer >= 1"),

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -69,13 +70,13 @@ class TestFit:
         assert fitted.optimality_ <= 1e-3
         network, objective = _Network(10, 4), AllPairs(y, "logistic")
 
-        def gradient_norm(w):
+        def gradient_norm(w, alpha):
             g = objective.at(network.scores(X, w)).gradient
-            return np.linalg.norm(network.back(X, network.hidden(X, w), w, g) + 1e-3 * network.decayed() * w)
+            return np.linalg.norm(network.back(X, network.hidden(X, w), w, g) + alpha * network.decayed() * w)
 
         w = np.concatenate([part.ravel() for part in (*fitted.coefs_, *fitted.intercepts_)])
         start = network.draw(np.random.RandomState(0))
-        assert_allclose(gradient_norm(w) / gradient_norm(start), fitted.optimality_, rtol=1e-6)
+        assert_allclose(gradient_norm(w, 1e-3) / gradient_norm(start, 0.0), fitted.optimality_, rtol=1e-6)
 
     def test_fits_a_network_better_than_anything_linear(self):
         X, y = make_randnet(2400, 20, 6, random_state=3)
@@ -128,6 +129,23 @@ class TestFit:
         assert ranker.fit(X, y).n_iter_ == 0
         with pytest.raises(ValueError, match=r"continues from a network of shapes \[\(5, 10\), \(10, 1\)\]"):
             ranker.set_params(hidden_units=4).fit(X, y)
+
+    def test_a_warm_start_is_measured_on_the_new_data(self):
+        X, y = data(classes=2)
+        ranker = RankNet(0, warm_start=True).fit(1e4 * X, y)
+        assert_allclose(ranker.fit(X, y).objective_, RankNet(0).fit(X, y).objective_, rtol=1e-4)
+        assert ranker.n_iter_ > 0
+
+    @pytest.mark.parametrize("hidden_units", [0, 3])
+    def test_rows_that_are_all_alike_have_nothing_to_learn(self, hidden_units):
+        fitted = RankNet(hidden_units, random_state=0).fit(np.ones((40, 2)), np.arange(40) % 2)
+        assert fitted.optimality_ == 0.0
+        assert fitted.n_iter_ == 0
+
+    def test_a_fit_that_runs_out_of_digits_says_so(self):
+        X, y = data()
+        with pytest.warns(ConvergenceWarning, match="no step improves on it in the precision of X"):
+            RankNet(0, graph="order", tol=1e-12).fit(X.astype(np.float32), y)
 
     def test_an_interruption_keeps_the_latest_weights(self, monkeypatch):
         X, y = data()
@@ -186,7 +204,12 @@ class TestQuadratic:
         X = np.ones((3, 2), dtype=np.float32)
         transformer = QuadraticFeatures().fit(X)
         assert transformer.transform(X).dtype == np.float32
-        assert transformer.get_feature_names_out().size == 5
+        names = ["x0", "x1", "x0^2", "x0 x1", "x1^2"]
+        assert transformer.get_feature_names_out().tolist() == names
+        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})
+        shown = QuadraticFeatures().set_output(transform="pandas").fit_transform(frame)
+        assert shown.columns.tolist() == ["a", "b", "a^2", "a b", "b^2"]
+        assert_allclose(shown["a b"], np.sqrt(2.0) * frame["a"] * frame["b"])
 
     def test_a_negative_offset_is_refused(self):
         with pytest.raises(ValueError, match="offset must be a number >= 0"):
@@ -204,6 +227,18 @@ class TestGenerators:
         assert_array_equal(again[0], X)
         assert_array_equal(again[1], y)
         assert np.any(make(600, 12, 4, random_state=6)[1] != y)
+
+    @pytest.mark.parametrize(
+        ("target", "n_grades", "message"),
+        [
+            ([1.0, np.nan], 2, "finite"),
+            ([], 2, "at least one"),
+            ([1.0, 2.0], 1, "n_grades must be at least 2"),
+        ],
+    )
+    def test_refusals(self, target, n_grades, message):
+        with pytest.raises(ValueError, match=message):
+            cut_into_grades(target, n_grades)
 
     def test_equal_targets_share_a_grade(self):
         assert_array_equal(cut_into_grades([1, 1, 1, 1, 2, 3], 3), [0, 0, 0, 0, 2, 2])

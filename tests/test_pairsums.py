@@ -278,3 +278,21 @@ def test_argsort_sorts(n, kind):
     order = argsort(s)
     assert_array_equal(np.sort(order), np.arange(n))
     assert_array_equal(s[order], np.sort(s))
+
+
+@pytest.mark.parametrize("loss", [get_loss("logistic"), ErfcLogistic()], ids=repr)
+@pytest.mark.parametrize("far", [1e17, 1e24, np.inf, np.nan])
+def test_scores_out_of_reach_have_an_infinite_value(loss, far):
+    s = np.linspace(-1.0, 1.0, 4000)
+    s[7] = far
+    there = AllPairs(np.arange(4000) % 2, loss).at(s)
+    assert there.value == np.inf
+    assert np.isfinite(there.gradient).all()
+
+
+def test_wide_scores_of_few_rows_are_summed_pair_by_pair():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 4, 150), 40.0 * rng.standard_normal(150)
+    there, direct = (AllPairs(y, loss).at(s) for loss in (get_loss("logistic"), DirectLogistic()))
+    assert_allclose(there.value, direct.value, rtol=1e-14)
+    assert_array_equal(there._small, True)

@@ -68,6 +68,10 @@ def cut_into_grades(target: ArrayLike, n_grades: int) -> NDArray[np.intp]:
     array([1, 0, 0, 0, 2, 2])
     """
     values = np.asarray(target, dtype=float)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise ValueError("target must be a one-dimensional array of finite numbers, with at least one of them.")
+    if n_grades < 2:
+        raise ValueError(f"n_grades must be at least 2; got {n_grades!r}.")
     cuts = np.quantile(values, np.arange(1, n_grades) / n_grades)
     return np.searchsorted(cuts, values, side="left")
 
@@ -107,6 +111,8 @@ def make_randpoly(
     y : array of shape (n_samples,)
         Grades 0 .. n_grades - 1.
     """
+    if n_samples < 2:
+        raise ValueError(f"n_samples must be at least 2, since terms are brought to variance one; got {n_samples!r}.")
     rng = check_random_state(random_state)
     X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
     linear = X @ rng.uniform(-1.0, 1.0, n_features)

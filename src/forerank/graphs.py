@@ -12,8 +12,8 @@ The functions here write out the edges of such graphs for any labels. A graph is
 do not add (a, c). Cycles and classes that the data lack are refused, with the edges named.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -98,16 +98,15 @@ def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | ND
     """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused by name."""
     number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     numbered: list[tuple[int, int]] = []
-    try:
-        edges = list(edges)
-    except TypeError:
+    if not isinstance(edges, Iterable) or isinstance(edges, Iterator):
+        # An iterator would be empty at the next fit.
         names = ", ".join(map(repr, GRAPHS))
-        raise ValueError(f"graph must be one of {names}, or a list of edges; got {edges!r}.") from None
+        raise ValueError(f"graph must be one of {names}, or a list of edges; got {edges!r}.")
     for edge in edges:
         if not isinstance(edge, Sequence | np.ndarray) or isinstance(edge, str) or len(edge) != 2:
             raise ValueError(f"An edge of the preference graph is a pair (preferred, other); got {edge!r}.")
         for label in edge:
-            if label not in number:
+            if not isinstance(label, Hashable) or label not in number:
                 raise ValueError(
                     f"Edge {edge!r} of the preference graph names class {label!r}, which y does not contain; "
                     f"y has {list(number)}. Remove the edge or correct the label."
@@ -119,21 +118,23 @@ def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | ND
     return numbered
 
 
-def lowest_first(edges: Iterable[tuple[int, int]], n_classes: int) -> NDArray[np.intp]:
-    """Class numbers in an order in which every class comes after those it is preferred to; free places by number."""
+def lowest_first(edges: Iterable[tuple[int, int]], level: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Class numbers in an order in which every class comes after those it is preferred to, otherwise by level."""
+    n_classes = level.size
     above: list[list[int]] = [[] for _ in range(n_classes)]
     waits = [0] * n_classes
     for upper, lower in set(edges):
         above[lower].append(upper)
         waits[upper] += 1
-    ready = [k for k in range(n_classes) if waits[k] == 0]
-    placed = []
+    ready = [(level[k], k) for k in range(n_classes) if waits[k] == 0]
+    heapify(ready)
+    placed: list[int] = []
     while ready:
-        placed.append(heappop(ready))
+        placed.append(heappop(ready)[1])
         for upper in above[placed[-1]]:
             waits[upper] -= 1
             if waits[upper] == 0:
-                heappush(ready, upper)
+                heappush(ready, (level[upper], upper))
     return np.array(placed, dtype=np.intp)
 
 

@@ -1,12 +1,13 @@
 """A few threads for kernels that release the interpreter lock; parallelism sits above the kernels, never in them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -41,12 +42,28 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def serial_blas() -> AbstractContextManager:
+_blas_lock = Lock()
+_blas_users: list[Any] = []
+
+
+@contextmanager
+def serial_blas() -> Iterator[None]:
     """Keep BLAS on one thread for a while.
 
     Solvers call BLAS on small matrices only, and its idle threads would spin on the cores that the kernels here use.
+    The limit holds for the whole process: of fits in several threads the first sets it and the last lifts it.
     """
-    return _controller().limit(limits=1, user_api="blas")
+    with _blas_lock:
+        _blas_users.append(_controller().limit(limits=1, user_api="blas") if not _blas_users else None)
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if len(_blas_users) == 1:
+                _blas_users[0].restore_original_limits()
+                _blas_users.clear()
+            else:
+                _blas_users.pop()
 
 
 def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -> tuple[A, B]:

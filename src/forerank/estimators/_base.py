@@ -43,7 +43,14 @@ class Ranker(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
         """X without a copy, and each row's class number."""
+        before = {name: value for name, value in vars(self).items() if name in ("n_features_in_", "feature_names_in_")}
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
+        if getattr(self, "warm_start", False) and X.shape[1] != before.get("n_features_in_", X.shape[1]):
+            self.__dict__.update(before)  # the fitted ranker stays as it was
+            raise ValueError(
+                f"warm_start=True continues from {self.n_features_in_} columns, but X has {X.shape[1]}. Fit a new "
+                "estimator, or set warm_start=False."
+            )
         self.classes_, codes = encode_classes(y)
         if self.classes_.size < 2:
             raise ValueError(
@@ -90,11 +97,8 @@ class GraphRanker(Ranker):
         """The objective over all pairs of the graph, and the weights as doubles."""
         weight = check_weights(sample_weight, codes.size)
         group = None if qid is None else query_numbers(qid, codes.size)
-        edges = self._edges()
-        objective = AllPairs(codes, loss, weight=weight, group=group, edges=edges)
+        objective = AllPairs(codes, loss, weight=weight, group=group, edges=self._edges())
         self._check_pairs(objective, codes, weight, group)
-        # The classes from the last to the first place.
-        self._ascending = lowest_first(edges or [], self.classes_.size)
         return objective, weight
 
     def _edges(self) -> list[tuple[int, int]] | None:
@@ -114,10 +118,19 @@ class GraphRanker(Ranker):
     ) -> None:
         """No pairs is an error; rows of groups without pairs are left out with a warning."""
         if objective.blocks.n_blocks == 0:
-            refuse_weightless_class(weight, codes == codes.max(), self.classes_)
+            left = self.classes_[np.unique(codes if weight is None else codes[weight > 0.0])].tolist()
+            if len(left) == 1:
+                raise ValueError(
+                    f"Only rows of class {left[0]!r} have a positive sample_weight; ranking needs rows of at least two "
+                    "classes."
+                )
+            remedy = "Give rows of two classes that it joins a positive sample_weight, or add edges."
+            if group is not None:
+                remedy = "Check qid, or leave it out to compare all rows."
             raise ValueError(
-                "There is no pair to learn from: no group of qid has rows of two classes that should be ordered. "
-                "Check qid, or leave it out to compare all rows."
+                "There is no pair to learn from: no two rows"
+                + (" of the same group of qid" if group is not None else "")
+                + f" belong to classes that should be ordered (classes with rows: {left}). {remedy}"
             )
         if group is not None:
             paired = np.zeros(int(group.max()) + 1, dtype=bool)
@@ -139,23 +152,35 @@ class GraphRanker(Ranker):
         return self.classes_[self._ascending[place]]
 
     def _cut(self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None) -> None:
-        """Set the thresholds that leave each class its true weight in the training rows; two classes have theirs at 0.
+        """Set intercept and thresholds from the scores without intercept: each class is left its weight in training.
 
-        Scores do not contain the intercept yet.
+        With two classes the threshold is zero. Classes are taken from the lowest to the highest place: by label, or by
+        the edges of the graph, and where these leave it open by their mean scores.
         """
+        n_classes = self.classes_.size
+        self._ascending = np.arange(n_classes)
+        if self.graph not in (None, "order", "chain", "bipartite"):
+            totals = np.bincount(codes, weights=weight, minlength=n_classes)
+            sums = np.bincount(codes, weights=scores if weight is None else weight * scores, minlength=n_classes)
+            means = np.divide(sums, totals, out=np.zeros(n_classes), where=totals > 0.0)
+            self._ascending = lowest_first(self._edges() or [], means)
+        place = np.argsort(self._ascending)[codes]
         self.intercept_ = np.zeros(1)
-        self.thresholds_ = prevalence_thresholds(scores, np.argsort(self._ascending)[codes], weight, self.classes_.size)
-        if self.classes_.size == 2:
+        self.thresholds_ = prevalence_thresholds(scores, place, weight, n_classes)
+        if n_classes == 2:
             self.intercept_ = -self.thresholds_
             self.thresholds_ = np.zeros(1)
 
 
 def warn_unconverged(ranker: Any, certificate: str) -> None:
-    """Say how far a fit came that ran out of steps."""
+    """Say how far a fit came that ran out of steps, or of digits."""
+    if ranker.n_iter_ < ranker.max_iter:
+        why, remedy = "no step improves on it in the precision of X", "Raise alpha, scale the columns of X"
+    else:
+        why, remedy = f"max_iter={ranker.max_iter}", "Raise max_iter or alpha, scale the columns of X"
     warnings.warn(
-        f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps (max_iter={ranker.max_iter}) at a {certificate} "
-        f"of {ranker.optimality_:.2e}, above tol={ranker.tol:g}. Raise max_iter or alpha, scale the columns of X, or "
-        "accept the accuracy by raising tol.",
+        f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps ({why}) at a {certificate} of "
+        f"{ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or accept the accuracy by raising tol.",
         ConvergenceWarning,
         stacklevel=stacklevel_outside(),
     )
@@ -185,15 +210,18 @@ def refuse_weightless_class(weight: Vector | None, positive: NDArray[np.bool_], 
 def prevalence_thresholds(scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int) -> Vector:
     """Midway between the neighbouring different scores that leave each class as much weight as it has in y."""
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
-    if weight is None:
-        below = np.partition(scores, goals - 1)[goals - 1]  # the last score under each cut, without a sort
+    if weight is None and n_classes == 2:
+        # The last score under the cut and the next above it, without a sort.
+        below = np.partition(scores, goals - 1)[goals - 1]
+        above = np.array([np.min(scores, where=scores > score, initial=np.inf) for score in below])
     else:
         order = np.argsort(scores)
-        order = order[weight[order] > 0.0]
-        cumulated = np.cumsum(weight[order])
+        if weight is not None:
+            order = order[weight[order] > 0.0]
+        ascending = scores[order]
+        cumulated = np.arange(1.0, order.size + 1.0) if weight is None else np.cumsum(weight[order])
         # The row that holds the last unit of weight under the cut, as if rows were repeated.
         last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
-        below = scores[order[np.minimum(last, order.size - 1)]]
-        scores = scores[order]
-    above = [np.min(scores, where=scores > score, initial=np.inf) for score in below]
+        below = ascending[np.minimum(last, order.size - 1)]
+        above = np.append(ascending, np.inf)[np.searchsorted(ascending, below, side="right")]
     return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))

@@ -125,13 +125,7 @@ class RankBoost(GraphRanker):
                 f"warm_start=True keeps the {len(kept)} rounds fitted before, more than n_estimators="
                 f"{self.n_estimators}. Raise n_estimators, or set warm_start=False."
             )
-        n_columns_before = getattr(self, "n_features_in_", 0)
         rows, codes = self._read(X, y)
-        if kept and rows.shape[1] != n_columns_before:
-            raise ValueError(
-                f"warm_start=True goes on from {n_columns_before} columns, but X has {rows.shape[1]}. Fit a new "
-                "estimator, or set warm_start=False."
-            )
         objective, weight = self._pairs(codes, "exponential", sample_weight, qid)
         columns = rows.tocsc() if sp.issparse(rows) else rows
         present = np.ones(rows.shape[0], dtype=bool) if weight is None else weight > 0.0
@@ -140,13 +134,15 @@ class RankBoost(GraphRanker):
         scores = self._sum_of_steps(columns)
         progress = Progress(verbose=bool(self.verbose))
         try:
-            self.objective_, self.optimality_ = boost(
+            boost(
                 objective, binned, self.n_estimators - len(kept),
                 stumps=self.stumps_, scores=scores, tol=self.tol, progress=progress,
             )  # fmt: skip
         finally:  # an interruption leaves the rounds so far
             self.n_iter_ = len(self.stumps_)
             self.history_ = progress.history
+            if progress.history:
+                self.objective_, self.optimality_ = progress.history[-1].objective, progress.history[-1].optimality
             self._cut(scores, codes, weight)
         return self
 
@@ -173,8 +169,7 @@ class RankBoost(GraphRanker):
 
     def _columns_of(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csc", dtype=[np.float64, np.float32], reset=False)
-        return X
+        return validate_data(self, X, accept_sparse="csc", dtype=[np.float64, np.float32], reset=False)
 
     def _sum_of_steps(self, columns: Matrix) -> Vector:
         scores = np.zeros(columns.shape[0])

@@ -10,11 +10,10 @@ from forerank.estimators._base import GraphRanker
 from forerank.estimators._validation import check_choice, check_number
 from forerank.estimators.linear import _LinearRanker
 from forerank.losses import DirectLogistic, ErfcLogistic, Logistic, Loss
+from forerank.pairsums.erfc import check_eps
 from forerank.solvers import Progress, SolverResult, ncg
 
 __all__ = ["RankNCG"]
-
-_SMALLEST_EPS = 1e-13
 
 
 class RankNCG(GraphRanker, _LinearRanker):
@@ -105,9 +104,7 @@ class RankNCG(GraphRanker, _LinearRanker):
     def _check_parameters(self) -> None:
         check_choice("sums", self.sums, ("erfc", "exact", "direct"))
         check_number("alpha", self.alpha, low=0.0)
-        check_number("eps", self.eps, low=_SMALLEST_EPS)
-        if self.eps >= 1.0:
-            raise ValueError(f"eps must be below 1; got {self.eps!r}.")
+        check_eps(self.eps)
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
@@ -135,7 +132,7 @@ class RankNCG(GraphRanker, _LinearRanker):
         losses: dict[str, Loss] = {"erfc": ErfcLogistic(self.eps), "exact": Logistic(), "direct": DirectLogistic()}
         objective, weight = self._pairs(codes, losses[self.sums], sample_weight, qid)
         design = make_design(X)
-        start = self._warm_weights(design.n_columns, intercept=False)
+        start = self._warm_weights(intercept=False)
 
         def run(progress: Progress) -> SolverResult:
             limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}

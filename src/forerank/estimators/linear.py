@@ -54,7 +54,7 @@ class _LinearRanker(Ranker):
     def _solve(self, objective: Any, X: Matrix, *, intercept: bool) -> SolverResult:
         """Run the solver that fits the objective."""
         design = make_design(X, intercept=intercept)
-        start = self._warm_weights(design.n_columns, intercept)
+        start = self._warm_weights(intercept)
 
         def run(progress: Progress) -> SolverResult:
             limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
@@ -121,16 +121,10 @@ class _LinearRanker(Ranker):
         self.coef_ = w[None, :-1].copy() if intercept else w[None, :].copy()
         self.intercept_ = w[-1:].copy() if intercept else np.zeros(1)
 
-    def _warm_weights(self, n_columns: int, intercept: bool) -> Vector | None:
+    def _warm_weights(self, intercept: bool) -> Vector | None:
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        w = np.append(self.coef_[0], self.intercept_) if intercept else self.coef_[0].copy()
-        if w.size != n_columns:
-            raise ValueError(
-                f"warm_start=True continues from {self.coef_.shape[1]} weights, but X has "
-                f"{n_columns - int(intercept)} columns. Fit a new estimator, or set warm_start=False."
-            )
-        return w
+        return np.append(self.coef_[0], self.intercept_) if intercept else self.coef_[0].copy()
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Scores: the higher, the further ahead. Cost: one product with X.
@@ -288,7 +282,8 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
     graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked ahead of which. None: two classes, the one that sorts last ahead. "order": any number
         of grades, higher ahead of lower. "chain", "bipartite", "one-against-rest": see `forerank.graphs`. Edges over
-        the class labels: exactly those preferences; cycles are refused.
+        the class labels: exactly those preferences; cycles are refused. A graph that puts the lower of two labels ahead
+        turns the scores round, which scorers such as "roc_auc" do not know: score it by `forerank.metrics.wmw`.
     tol : float, default=1e-3
         The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
         duality gap.
@@ -307,7 +302,8 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         the higher class has; with more than two grades it is zero.
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
-        Scores that cut the training rows into grades of their true sizes; `predict` uses them.
+        Scores that cut the training rows into classes of their true sizes, from the lowest place in the graph to the
+        highest; classes that it does not order stand by their mean scores. `predict` uses them.
     n_iter_ : int
         Steps taken on all rows.
     objective_ : float

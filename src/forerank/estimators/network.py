@@ -15,7 +15,7 @@ from forerank.design import summed_over_chunks
 from forerank.estimators._base import GraphRanker, Matrix, Vector, warn_unconverged
 from forerank.estimators._validation import check_number
 from forerank.objectives import AllPairs
-from forerank.solvers.result import Progress
+from forerank.solvers.result import Progress, reference_norm
 from forerank.threads import in_row_chunks, serial_blas
 
 __all__ = ["RankNet"]
@@ -41,8 +41,8 @@ class RankNet(GraphRanker):
     graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked ahead of which; as in `PairwiseRanker`.
     tol : float, default=1e-3
-        Where to stop: the gradient norm relative to the start. With hidden units that certifies a stationary point, not
-        the minimum.
+        Where to stop: the gradient norm relative to that of the loss at a cold start. With hidden units that certifies
+        a stationary point, not the minimum.
     max_iter : int, default=500
         The most steps of L-BFGS, each of which is an epoch or a little more.
     warm_start : bool, default=False
@@ -67,7 +67,7 @@ class RankNet(GraphRanker):
     objective_ : float
         The value reached.
     optimality_ : float
-        The gradient norm reached, relative to the start.
+        The gradient norm reached; see `tol`.
     history_ : list of forerank.solvers.Step
         Objective and gradient norm before every step.
     n_features_in_ : int
@@ -138,13 +138,12 @@ class RankNet(GraphRanker):
         rows, codes = self._read(X, y)
         objective, weight = self._pairs(codes, "logistic", sample_weight, qid)
         network = _Network(rows.shape[1], self.hidden_units)
+        cold = network.draw(check_random_state(self.random_state))
         start = self._warm_parameters(network)
-        if start is None:
-            start = network.draw(check_random_state(self.random_state))
         progress = Progress(verbose=bool(self.verbose))
         try:
             with serial_blas():  # threads work on chunks of rows
-                self._minimise(objective, network, rows, start, progress)
+                self._minimise(objective, network, rows, cold, cold if start is None else start, progress)
         finally:  # an interruption leaves the latest weights
             if progress.w is not None:
                 self.coefs_, self.intercepts_ = network.parts(progress.w)
@@ -152,11 +151,13 @@ class RankNet(GraphRanker):
                 self.n_iter_ = len(progress.history) - 1
                 self.objective_, self.optimality_ = progress.history[-1].objective, progress.history[-1].optimality
                 self._cut(network.scores(rows, progress.w), codes, weight)
-        if self.optimality_ > self.tol:
+        if not self.optimality_ <= self.tol:
             warn_unconverged(self, "relative gradient norm")
         return self
 
-    def _minimise(self, objective: AllPairs, network: "_Network", X: Matrix, start: Vector, progress: Progress) -> None:
+    def _minimise(
+        self, objective: AllPairs, network: "_Network", X: Matrix, cold: Vector, start: Vector, progress: Progress
+    ) -> None:
         decay = self.alpha * network.decayed()
         reference = 0.0
         latest: tuple[Vector, float, float] = (start, np.inf, np.inf)
@@ -177,11 +178,12 @@ class RankNet(GraphRanker):
             if progress.history[-1].optimality <= self.tol:
                 raise StopIteration
 
+        # A warm start too is measured by the gradient of a cold one on the same data.
+        hidden = network.hidden(X, cold)
+        pull = objective.at(network.output(X, hidden, cold)).gradient
+        reference = reference_norm(*(network.back(X, hidden, cold, g) for g in (pull, np.abs(pull))))
         value, gradient = value_and_gradient(start)
         norm = float(np.linalg.norm(gradient))
-        # A warm start is measured by the gradient of the first one.
-        reference = getattr(self, "_reference", norm) if self.warm_start else norm
-        self._reference = reference
         progress.record(start, X.shape[0], value, norm / reference if reference > 0.0 else 0.0)
         if progress.history[-1].optimality <= self.tol:
             return
@@ -192,11 +194,10 @@ class RankNet(GraphRanker):
         if not (self.warm_start and hasattr(self, "coefs_")):
             return None
         w = np.concatenate([part.ravel() for part in (*self.coefs_, *self.intercepts_)])
-        if w.size != network.size or self.coefs_[0].shape[0] != network.n_columns:
+        if w.size != network.size:
             raise ValueError(
-                f"warm_start=True continues from a network of shapes {[c.shape for c in self.coefs_]}, but X has "
-                f"{network.n_columns} columns and hidden_units is {network.n_hidden}. Fit a new estimator, or set "
-                "warm_start=False."
+                f"warm_start=True continues from a network of shapes {[c.shape for c in self.coefs_]}, but "
+                f"hidden_units is {network.n_hidden}. Fit a new estimator, or set warm_start=False."
             )
         return w
 

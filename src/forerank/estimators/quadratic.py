@@ -4,15 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from forerank.estimators._validation import check_number
 
 __all__ = ["QuadraticFeatures"]
 
 
-class QuadraticFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class QuadraticFeatures(TransformerMixin, BaseEstimator):
     """Products of two columns, scaled so that inner products are the kernel (x . z + offset)^2.
 
     A linear ranker on these columns is that ranker with the quadratic kernel, in its primal form: RankSVM quadratic of
@@ -27,6 +27,8 @@ class QuadraticFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Attributes
     ----------
+    offset_ : float
+        The constant at the time of the fit.
     n_features_in_ : int
     feature_names_in_ : array
         Only where X has column names.
@@ -52,6 +54,7 @@ class QuadraticFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Learn the number of columns."""
         check_number("offset", self.offset, low=0.0)
         validate_data(self, X, dtype=[np.float64, np.float32])
+        self.offset_ = float(self.offset)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -59,18 +62,17 @@ class QuadraticFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         rows = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
         left, right = np.triu_indices(self.n_features_in_)
-        scale = np.where(left == right, 1.0, np.sqrt(2.0)).astype(rows.dtype)
-        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
-        plain = self._n_features_out - left.size
-        out[:, :plain] = np.sqrt(2.0 * self.offset) * rows[:, :plain]
+        plain = self.n_features_in_ if self.offset_ > 0.0 else 0
+        out = np.empty((rows.shape[0], plain + left.size), dtype=rows.dtype)
+        out[:, :plain] = np.sqrt(2.0 * self.offset_) * rows[:, :plain]
         np.multiply(rows[:, left], rows[:, right], out=out[:, plain:])
-        out[:, plain:] *= scale
+        out[:, plain:] *= np.where(left == right, 1.0, np.sqrt(2.0)).astype(rows.dtype)
         return out
 
-    @property
-    def _n_features_out(self) -> int:
-        d = self.n_features_in_
-        return d * (d + 1) // 2 + (d if self.offset > 0.0 else 0)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names such as "a", "a^2" and "a b", without the scales."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        left, right = np.triu_indices(self.n_features_in_)
+        products = [f"{names[k]}^2" if k == m else f"{names[k]} {names[m]}" for k, m in zip(left, right, strict=True)]
+        return np.array([*(names if self.offset_ > 0.0 else []), *products], dtype=object)

@@ -128,7 +128,7 @@ class _TopRankerBase(_TwoClassRanker):
         solver = self._solver_for(top, design.n_columns)
         max_iter = _STEPS[solver] if self.max_iter == "auto" else int(self.max_iter)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": max_iter}
-        start = self._warm_weights(design.n_columns, intercept=False)
+        start = self._warm_weights(intercept=False)
 
         def run(progress: Progress) -> SolverResult:
             if solver == "nesterov":
@@ -365,7 +365,7 @@ class SparseTopPush(_TwoClassRanker):
         self._check_parameters()
         matrix, positive, weight = self._read_two(X, y, sample_weight)
         top = Top(positive, self.loss, weight=weight)
-        start = self._warm_weights(matrix.shape[1], intercept=False)
+        start = self._warm_weights(intercept=False)
         result = self._watch(
             lambda progress: self._by_columns(top, matrix, start, progress), intercept=False, smooth=False
         )
@@ -543,7 +543,7 @@ class PartialAUCRanker(_StructuredRanker):
             # The hinge against the highest negative, which has a faster solver.
             top = Top(positive, "hinge", weight=weight)
             design = make_design(X)
-            start = self._warm_weights(design.n_columns, intercept=False)
+            start = self._warm_weights(intercept=False)
             result = self._watch(
                 lambda progress: working_set_newton(
                     top, design, self.alpha, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
@@ -687,7 +687,7 @@ class AATPRanker(_StructuredRanker):
             raise ValueError(f"fraction must be a number strictly between 0 and 1; got {self.fraction!r}.")
         X, positive, _ = self._read_two(X, y)
         design = make_design(X)
-        start = self._warm_weights(design.n_columns, intercept=False)
+        start = self._warm_weights(intercept=False)
         chosen: list[int] = []
 
         def run(progress: Progress) -> SolverResult:

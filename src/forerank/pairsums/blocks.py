@@ -16,10 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEW_PAIRS", "PairBlocks", "flip_lower"]
+__all__ = ["FEW_PAIRS", "FURTHEST_SCORE", "PairBlocks", "flip_lower", "out_of_reach"]
 
 # Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
 FEW_PAIRS = 1_000
+# Scores beyond this are out of reach for cells of a grid or a series; a line search steps back from them.
+FURTHEST_SCORE = 2.0**55
 # With more blocks than this a sample of rows is a sample of whole blocks.
 _MANY_BLOCKS = 256
 
@@ -231,6 +233,11 @@ def _blocks_of_level(
     lower_sizes = np.add.reduceat((side[order] == 0).astype(np.int64), first)
     both = (lower_sizes > 0) & (lower_sizes < sizes)
     return order[np.repeat(both, sizes)], sizes[both], lower_sizes[both]
+
+
+def out_of_reach(t: NDArray[np.float64]) -> bool:
+    """Whether scores are too large, or not numbers: sums over them are reported as an infinite value."""
+    return not (t.size == 0 or max(t.max(), -t.min()) < FURTHEST_SCORE)
 
 
 def flip_lower(by_entry: NDArray[np.float64], blocks: PairBlocks) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ loss: the two slopes differ by up to 0.023.
 from dataclasses import dataclass
 from functools import cache
 from math import erfc, pi, sqrt
+from numbers import Real
 
 import numpy as np
 from numba import njit
@@ -24,10 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
 from forerank.losses import ERFC_SCALE
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower, out_of_reach
 from forerank.threads import in_row_chunks
 
-__all__ = ["ErfcPairs", "ErfcSeries", "erfc_sum", "erfc_sum_direct"]
+__all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
 
 Vector = NDArray[np.float64]
 
@@ -99,8 +100,7 @@ def erfc_sum(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None =
     array([3., 2.])
     """
     y, z, q = _check_points(targets, sources, weights)
-    if not _SMALLEST_EPS <= eps < 1.0:
-        raise ValueError(f"eps must lie between {_SMALLEST_EPS:g} and 1; got {eps!r}.")
+    check_eps(eps)
     return _sums(y, z, q, float(eps), with_integral=False)[0]
 
 
@@ -116,6 +116,12 @@ def erfc_sum_direct(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike |
     out = np.empty(y.size)
     _direct(y, z, q, out)
     return out
+
+
+def check_eps(eps: float) -> None:
+    """Refuse a precision that cannot be promised."""
+    if not (isinstance(eps, Real) and _SMALLEST_EPS <= eps < 1.0):
+        raise ValueError(f"eps must lie between {_SMALLEST_EPS:g} and 1; got {eps!r}.")
 
 
 def _check_points(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None) -> tuple[Vector, Vector, Vector]:
@@ -156,8 +162,8 @@ class _Cells:
     @classmethod
     def of(cls, points: Vector, width: float) -> "_Cells":
         cell = np.floor(points * (1.0 / width)).astype(np.int64)
-        first = int(cell.min(initial=0))
-        span = int(cell.max(initial=0)) - first + 1
+        first = int(cell.min())
+        span = int(cell.max()) - first + 1
         if span <= 1024 + points.size:
             order, start = _counting_sort(cell, first, span)
             number = np.flatnonzero(np.diff(start))
@@ -218,8 +224,11 @@ def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _read_series(offset, order, h, cosines, sines, constant, out, with_integral, moment, level, integral):  # type: ignore[no-untyped-def]
-    """Evaluate, at one cell's targets, constant - (4 / pi) sum_n (A_n sin - B_n cos) and its integral."""
+def _read_series(offset, order, h, cosines, sines, height, base, out, integral):  # type: ignore[no-untyped-def]
+    """At one cell's targets x: height - (4 / pi) sum_n (A_n sin - B_n cos), and, where there is room for it in
+    `integral`, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n sin) / (2 n h).
+    """
+    with_integral = integral.size > 0
     re, im = np.empty(_LANES), np.empty(_LANES)
     turn_re, turn_im = np.empty(_LANES), np.empty(_LANES)
     total, area = np.empty(_LANES), np.empty(_LANES)
@@ -241,14 +250,13 @@ def _read_series(offset, order, h, cosines, sines, constant, out, with_integral,
                 total[i] += a * im[i] - b * re[i]
                 re[i], im[i] = re[i] * turn_re[i] - im[i] * turn_im[i], re[i] * turn_im[i] + im[i] * turn_re[i]
         for i in range(size):
-            out[order[begin + i]] = constant - (4.0 / np.pi) * total[i]
+            out[order[begin + i]] = height - (4.0 / np.pi) * total[i]
             if with_integral:
-                x = offset[begin + i]
-                integral[order[begin + i]] = level + moment - constant * x - (4.0 / np.pi) * area[i]
+                integral[order[begin + i]] = base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
 
 
 @njit(cache=True, nogil=True)
-def _sum_cells(begin, end, targets, sources, series, out, with_integral, integral):  # type: ignore[no-untyped-def]
+def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ignore[no-untyped-def]
     """The sums at the targets of the cells begin .. end - 1, which pass along the source cells once."""
     y_offset, y_order, y_number, y_start = targets
     z_offset, z_number, z_start, q, above_q, above_m = sources
@@ -260,10 +268,10 @@ def _sum_cells(begin, end, targets, sources, series, out, with_integral, integra
         for k in range(p):
             angle = 2.0 * h * (2 * k + 1) * (m - reach) * width
             turn_re[m, k], turn_im[m, k] = np.cos(angle), np.sin(angle)
-    # The integral of the series of erfc is -t - (4 / pi) sum_n cos(2 n h t) exp(-n^2 h^2) / (2 h n^2) + const.
-    const = 1.0 / np.sqrt(np.pi)
+    # ierfc(t), the integral of erfc from t on, is at_zero - t - (4 / pi) sum_n cos(2 n h t) exp(-n^2 h^2) / (2 h n^2).
+    at_zero = 1.0 / np.sqrt(np.pi)
     for k in range(p):
-        const += (4.0 / np.pi) * coefficients[k] / (2.0 * h * (2 * k + 1))
+        at_zero += (4.0 / np.pi) * coefficients[k] / (2.0 * h * (2 * k + 1))
     # Series of the near source cells, in a ring.
     slots = 2 * reach + 2
     ring_cos, ring_sin = np.zeros((slots, p)), np.zeros((slots, p))
@@ -288,23 +296,22 @@ def _sum_cells(begin, end, targets, sources, series, out, with_integral, integra
             high += 1
         cosines[:] = 0.0
         sines[:] = 0.0
-        # Far sources above all count 2; moments are taken about the centre of this cell.
-        constant = 2.0 * above_q[high]
-        level = 2.0 * (above_m[high] - above_q[high] * width * (y_number[c] - y_number[0]))
-        moment = 0.0
+        # Far sources above count 2, and 2 (z - y) in the integral; moments are taken about the centre of this cell.
+        height = 2.0 * above_q[high]
+        base = 2.0 * (above_m[high] - above_q[high] * width * (y_number[c] - y_number[0]))
         for b in range(low, high):
             slot = b % slots
             m = z_number[b] - y_number[c] + reach
             for k in range(p):
                 cosines[k] += ring_cos[slot, k] * turn_re[m, k] - ring_sin[slot, k] * turn_im[m, k]
                 sines[k] += ring_cos[slot, k] * turn_im[m, k] + ring_sin[slot, k] * turn_re[m, k]
-            constant += ring_q[slot]
-            moment += ring_m[slot] + ring_q[slot] * (const + width * (z_number[b] - y_number[c]))
+            height += ring_q[slot]
+            base += ring_m[slot] + ring_q[slot] * (at_zero + width * (z_number[b] - y_number[c]))
         for k in range(p):
             cosines[k] *= coefficients[k]
             sines[k] *= coefficients[k]
-        _read_series(y_offset[y_start[c] : y_start[c + 1]], y_order[y_start[c] : y_start[c + 1]], h, cosines, sines,
-                     constant, out, with_integral, moment, level, integral)  # fmt: skip
+        part = slice(y_start[c], y_start[c + 1])
+        _read_series(y_offset[part], y_order[part], h, cosines, sines, height, base, out, integral)
 
 
 @njit(cache=True, nogil=True)
@@ -333,7 +340,7 @@ def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -
     sources = of.offset, of.number, of.start, q, *_above(of.offset, of.number, of.start, q, series.width, at.number[0])
     parameters = series.width, series.reach, series.h, series.coefficients
     in_row_chunks(
-        lambda begin, end: _sum_cells(begin, end, targets, sources, parameters, out, with_integral, integral),
+        lambda begin, end: _sum_cells(begin, end, targets, sources, parameters, out, integral),
         at.number.size,
         series.coefficients.size * y.size,
     )
@@ -369,6 +376,9 @@ class ErfcPairs:
         pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
         small = pairs_per_block <= FEW_PAIRS
         slopes = np.zeros(z.size)
+        if not small.all() and out_of_reach(z):
+            self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
+            return
         value = _small_blocks(z, w, blocks.start, blocks.split, small, slopes) if small.any() else 0.0
         for k in np.flatnonzero(~small):
             lower, upper = slice(blocks.start[k], blocks.split[k]), slice(blocks.split[k], blocks.start[k + 1])

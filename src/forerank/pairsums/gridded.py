@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower, out_of_reach
 from forerank.pairsums.grid import (
     CURVATURE,
     LOSS,
@@ -88,8 +88,13 @@ class GriddedPairs:
         self._t = s[blocks.rows]
         pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
         self._small = pairs_per_block <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks, pairs_per_block))
-        self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self._total_curvature: Vector | None = None
+        if not self._small.all() and out_of_reach(self._t):
+            self._large, self._total_curvature = [], np.zeros(self._t.size)
+            self._small[:] = False
+            self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
+            return
+        self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self.value, slopes = self._value_and_slopes()
         self.gradient = self._by_row(flip_lower(slopes, blocks))
 

@@ -16,6 +16,7 @@ scores.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -72,7 +73,9 @@ class Binned:
 
 
 def _cuts(values: Vector, max_bins: int) -> Vector:
-    """Midpoints between neighbouring bins, so that a value equals a cut only where rounding leaves no room between."""
+    """Midpoints between neighbouring bins; of two neighbouring floats the lower one, since rows above a cut are split
+    off.
+    """
     different = np.unique(values)
     if different.size > max_bins:
         lower = np.quantile(values, np.arange(1, max_bins) / max_bins, method="lower")
@@ -81,7 +84,8 @@ def _cuts(values: Vector, max_bins: int) -> Vector:
     else:
         at = np.arange(different.size - 1)
     # Halves first: the sum of two large values may overflow.
-    return 0.5 * different[at] + 0.5 * different[at + 1]
+    middle = 0.5 * different[at] + 0.5 * different[at + 1]
+    return np.where(middle < different[at + 1], middle, different[at])
 
 
 def boost(
@@ -93,30 +97,30 @@ def boost(
     scores: Vector,
     tol: float = 0.0,
     progress: Progress | None = None,
-) -> tuple[float, float]:
+) -> None:
     """Append up to `n_rounds` weak rankers to `stumps` and add them to `scores`, round by round.
 
-    Both are right after every round, so an interruption loses nothing. Stops early where no weak ranker has an |r|
-    above `tol` times the loss. Returns the loss and the largest |r| relative to it at the end, which is the largest
-    derivative of log F along any weak ranker: zero at the minimum over all combinations.
+    Both are right after every round, so an interruption loses nothing. `progress` notes, before each round and at the
+    end, the loss and the largest |r| relative to it: the largest derivative of log F along any weak ranker, zero at the
+    minimum over all combinations. Stops early where that is no more than `tol`.
     """
     progress = progress or Progress()
     n_bins = 1 + max((c.size for c in binned.cuts), default=0)
-    for remaining in range(n_rounds, -1, -1):
-        here = objective.at(scores)
+    while True:
+        here: Any = objective.at(scores)
         column, cut, r = _best_cut(binned, here.gradient, n_bins)
         optimality = abs(r) / here.value if here.value > 0.0 else 0.0
         progress.record(None, objective.n_rows, here.value, optimality)
-        if remaining == 0 or column < 0 or not optimality > tol or here.value < _NOTHING_LEFT:
-            return here.value, optimality
+        if n_rounds == 0 or column < 0 or not optimality > tol or here.value < _NOTHING_LEFT:
+            return
         h = (binned.codes[column] > cut).astype(float)
-        touched = float(h @ here.curvature_product(h))  # type: ignore[attr-defined]
+        touched = float(h @ here.curvature_product(h))
         room = _ROOM * here.value
         right, wrong = max(0.5 * (touched + r), 0.0) + room, max(0.5 * (touched - r), 0.0) + room
         step = 0.5 * float(np.log(right / wrong))
         stumps.append(Stump(column, float(binned.cuts[column][cut]), step))
         scores += step * h
-    raise AssertionError("unreachable")
+        n_rounds -= 1
 
 
 def _best_cut(binned: Binned, gradient: Vector, n_bins: int) -> tuple[int, int, float]:

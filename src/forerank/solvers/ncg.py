@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forerank.design import Design
 from forerank.objectives.base import Differentiable, Linearization
-from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.result import Progress, SolverResult, reference_norm
 
 __all__ = ["ncg"]
 
@@ -52,9 +52,13 @@ def ncg(
     w = np.zeros(design.n_columns) if start is None else start
     s = design.scores(w)
     here = objective.at(s)
-    gradient, at_zero = design.adjoints(np.stack([here.gradient, objective.gradient_at_zero()]))
+    if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
+        w, s = np.zeros(w.size), np.zeros(s.size)
+        here = objective.at(s)
+    at_zero = objective.gradient_at_zero()
+    gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
     gradient += alpha * w
-    reference = float(np.linalg.norm(at_zero))
+    reference = reference_norm(*yardstick)
     p, step, slope = -gradient, 0.0, 0.0
     for iteration in range(max_iter + 1):
         norm = float(np.linalg.norm(gradient))
@@ -89,17 +93,18 @@ def _flat_point(
 ) -> tuple[float, Linearization]:
     """A step at which the slope along q is a tenth of that at the start or less, and the objective there.
 
-    The slope rises along the way. The bracket [low, high] of its root shrinks by secants, with the halved ordinate of
-    the Illinois rule where one end stays; before there is a bracket, steps grow up to tenfold.
+    The slope rises along the way. The bracket [low, high] of its root shrinks by secants; before there is one, steps
+    grow up to tenfold. Where secants move the same end twice (`moved`: -1 high, 1 low), the ordinate of the other end
+    is halved, so that the next secant falls on its side (the Illinois rule).
     """
     low, slope_low = 0.0, slope
     high, slope_high = np.inf, np.inf
-    step, kept_end = trial, 0
+    step, moved = trial, 0
     best, best_there, flattest = 0.0, None, np.inf
     for _ in range(_MAX_TRIALS):
         there = objective.at(s + step * q)
         slope_there = float(there.gradient @ q) + linear + step * quadratic
-        if not np.isfinite(slope_there):
+        if not np.isfinite(there.value) or not np.isfinite(slope_there):
             high, slope_high, step = step, np.inf, low + 0.1 * (step - low)
             continue
         if abs(slope_there) < flattest:
@@ -107,13 +112,13 @@ def _flat_point(
         if abs(slope_there) <= _SLOPE_LEFT * abs(slope):
             break
         if slope_there < 0.0:
-            if kept_end == 1:
+            if moved == 1:
                 slope_high *= 0.5
-            low, slope_low, kept_end = step, slope_there, 1
+            low, slope_low, moved = step, slope_there, 1
         else:
-            if kept_end == -1:
+            if moved == -1:
                 slope_low *= 0.5
-            high, slope_high, kept_end = step, slope_there, -1
+            high, slope_high, moved = step, slope_there, -1
         if np.isfinite(slope_high):
             step = low - slope_low * (high - low) / (slope_high - slope_low)
         elif np.isfinite(high):

@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
-from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.result import Progress, SolverResult, reference_norm
 
 __all__ = ["newton"]
 
@@ -134,9 +134,13 @@ def _newton_on_rows(
             f"newton needs the curvature of the objective, which {objective!r} does not have. Use conjugate gradients "
             "(forerank.solvers.ncg) for it, or the loss 'logistic'."
         )
-    gradient, gradient_at_zero = design.adjoints(np.stack([here.gradient, objective.gradient_at_zero()]))
+    if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
+        w, s = np.zeros(w.size), np.zeros(s.size)
+        here = objective.at(s)
+    at_zero = objective.gradient_at_zero()
+    gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
     gradient += penalty * w
-    reference = float(np.linalg.norm(gradient_at_zero))
+    reference = reference_norm(*yardstick)
     if reference > 0.0:
         tol = max(tol, gradient_norm / reference)
     for iteration in range(problem.max_iter + 1):

@@ -7,7 +7,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "SolverResult", "Step", "relative_gap"]
+__all__ = ["Progress", "SolverResult", "Step", "reference_norm", "relative_gap"]
+
+
+# Relative to the sum of the sizes of its terms, a sum this small is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,16 @@ class Progress:
                 f"optimality {optimality:.2e}",
                 flush=True,
             )
+
+
+def reference_norm(gradient: NDArray[np.float64], of_sizes: NDArray[np.float64]) -> float:
+    """The norm of a gradient X^T g to measure others by; zero where every entry is rounding.
+
+    `of_sizes` is X^T |g|: in a column that is the same for all rows, the terms of X^T g cancel down to their rounding.
+    """
+    if np.all(np.abs(gradient) <= _ROUNDING * np.abs(of_sizes)):
+        return 0.0
+    return float(np.linalg.norm(gradient))
 
 
 def relative_gap(value: float, bound: float) -> float:
