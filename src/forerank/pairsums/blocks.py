@@ -12,11 +12,12 @@ block. Labels, groups and preference graphs all become lists of blocks, so the s
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEW_PAIRS", "FURTHEST_SCORE", "PairBlocks", "flip_lower", "out_of_reach"]
+__all__ = ["FEW_PAIRS", "FURTHEST_SCORE", "PairBlocks", "out_of_reach"]
 
 # Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
 FEW_PAIRS = 1_000
@@ -48,12 +49,29 @@ class PairBlocks:
     def n_blocks(self) -> int:
         return self.split.size
 
+    @cached_property
+    def half_start(self) -> NDArray[np.int64]:
+        """Where each half of each block begins, lower halves first."""
+        return np.column_stack([self.start[:-1], self.split]).ravel()
+
+    @cached_property
+    def half_size(self) -> NDArray[np.int64]:
+        return np.diff(np.append(self.half_start, self.start[-1]))
+
+    @cached_property
+    def n_pairs(self) -> NDArray[np.int64]:
+        """How many pairs each block has."""
+        return (self.split - self.start[:-1]) * (self.start[1:] - self.split)
+
+    @cached_property
+    def sign(self) -> NDArray[np.float64]:
+        """-1 for lower entries, 1 for upper ones."""
+        return np.repeat(np.where(np.arange(self.half_start.size) % 2 == 0, -1.0, 1.0), self.half_size)
+
     def opposite_weight(self) -> NDArray[np.float64]:
         """For each entry the weight of the other half of its block; negative for lower entries."""
-        half_start = np.column_stack([self.start[:-1], self.split]).ravel()
-        totals = np.add.reduceat(self.weight, half_start).reshape(-1, 2)
-        signed = np.column_stack([-totals[:, 1], totals[:, 0]]).ravel()
-        return np.repeat(signed, np.diff(np.append(half_start, self.start[-1])))
+        totals = np.add.reduceat(self.weight, self.half_start).reshape(-1, 2)
+        return np.repeat(np.column_stack([-totals[:, 1], totals[:, 0]]).ravel(), self.half_size)
 
     def add_to_rows(self, by_entry: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the entries of each row."""
@@ -91,8 +109,7 @@ class PairBlocks:
 
     def _restricted_to(self, chosen: NDArray[np.bool_]) -> "tuple[NDArray[np.intp], PairBlocks] | None":
         """The blocks that the chosen entries form, less those that lose a side."""
-        half_start = np.column_stack([self.start[:-1], self.split]).ravel()
-        sizes = np.add.reduceat(chosen.astype(np.int64), half_start).reshape(-1, 2)
+        sizes = np.add.reduceat(chosen.astype(np.int64), self.half_start).reshape(-1, 2)
         alive = (sizes > 0).all(axis=1)
         if not alive.any():
             return None
@@ -238,14 +255,3 @@ def _blocks_of_level(
 def out_of_reach(t: NDArray[np.float64]) -> bool:
     """Whether scores are too large, or not numbers: sums over them are reported as an infinite value."""
     return not (t.size == 0 or max(t.max(), -t.min()) < FURTHEST_SCORE)
-
-
-def flip_lower(by_entry: NDArray[np.float64], blocks: PairBlocks) -> NDArray[np.float64]:
-    """Change the sign of the lower entries, in place: a slope in s_i - s_j pulls them the other way."""
-    half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
-    sizes = np.diff(np.append(half_start, blocks.start[-1]))
-    if blocks.n_blocks == 1:
-        np.negative(by_entry[: blocks.split[0]], out=by_entry[: blocks.split[0]])
-    else:
-        by_entry[np.repeat(np.arange(half_start.size) % 2 == 0, sizes)] *= -1.0
-    return by_entry

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
 from forerank.losses import ERFC_SCALE
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower, out_of_reach
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 from forerank.threads import in_row_chunks
 
 __all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
@@ -373,8 +373,7 @@ class ErfcPairs:
     def __init__(self, blocks: PairBlocks, s: Vector, eps: float) -> None:
         scale = 1.0 / blocks.total_weight
         w, z = blocks.weight, ERFC_SCALE * s[blocks.rows]
-        pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
-        small = pairs_per_block <= FEW_PAIRS
+        small = blocks.n_pairs <= FEW_PAIRS
         slopes = np.zeros(z.size)
         if not small.all() and out_of_reach(z):
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
@@ -386,4 +385,4 @@ class ErfcPairs:
             slopes[lower], _ = _sums(-z[lower], -z[upper], w[upper], eps, with_integral=False)
             value += float(w[upper] @ integral)
         self.value = 0.5 * scale / ERFC_SCALE * value
-        self.gradient = blocks.add_to_rows(flip_lower(slopes, blocks) * (-0.5 * scale * w))
+        self.gradient = blocks.add_to_rows(slopes * blocks.sign * (-0.5 * scale * w))

@@ -23,8 +23,7 @@ class _FactoredPairs:
     def __init__(self, blocks: PairBlocks, s: Vector) -> None:
         self._blocks = blocks
         self._scale = 1.0 / blocks.total_weight
-        self._half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
-        self._half_size = np.diff(np.append(self._half_start, blocks.start[-1]))
+        self._half_start, self._half_size = blocks.half_start, blocks.half_size
         self._t = s[blocks.rows]
 
     def _half_sums(self, by_entry: Vector) -> Vector:
@@ -61,8 +60,7 @@ class ExponentialPairs(_FactoredPairs):
 
     def _signed(self) -> Vector:
         """The exponents: s_j of the lower rows, -s_i of the upper rows."""
-        signs = self._to_entries(np.ones(self._blocks.n_blocks), -np.ones(self._blocks.n_blocks))
-        return signs * self._t
+        return -self._blocks.sign * self._t
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, flip_lower, out_of_reach
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 from forerank.pairsums.grid import (
     CURVATURE,
     LOSS,
@@ -86,8 +86,7 @@ class GriddedPairs:
         self._blocks = blocks
         self._scale = 1.0 / blocks.total_weight
         self._t = s[blocks.rows]
-        pairs_per_block = (blocks.split - blocks.start[:-1]) * (blocks.start[1:] - blocks.split)
-        self._small = pairs_per_block <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks, pairs_per_block))
+        self._small = blocks.n_pairs <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks))
         self._total_curvature: Vector | None = None
         if not self._small.all() and out_of_reach(self._t):
             self._large, self._total_curvature = [], np.zeros(self._t.size)
@@ -96,7 +95,7 @@ class GriddedPairs:
             return
         self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
         self.value, slopes = self._value_and_slopes()
-        self.gradient = self._by_row(flip_lower(slopes, blocks))
+        self.gradient = self._by_row(np.multiply(slopes, blocks.sign, out=slopes))
 
     def _value_and_slopes(self) -> tuple[float, Vector]:
         b, w = self._blocks, self._blocks.weight
@@ -164,11 +163,11 @@ class GriddedPairs:
         return self._by_row(self._entry_curvature().copy())
 
 
-def _cheap_pairs(t: Vector, blocks: PairBlocks, pairs_per_block: NDArray[np.int64]) -> Vector:
+def _cheap_pairs(t: Vector, blocks: PairBlocks) -> Vector:
     """How many pairs cost as much as the convolution of each block's grid, whose length is the span of its scores."""
     longest = NARROW * STEPS_PER_UNIT
     cheap = np.zeros(blocks.n_blocks)
-    if pairs_per_block.min(initial=longest**2) <= longest**2 * _PAIRS_PER_PRODUCT:
+    if blocks.n_pairs.min(initial=longest**2) <= longest**2 * _PAIRS_PER_PRODUCT:
         span = np.maximum.reduceat(t, blocks.start[:-1]) - np.minimum.reduceat(t, blocks.start[:-1])
         cheap = np.minimum(span * STEPS_PER_UNIT, longest) ** 2 * _PAIRS_PER_PRODUCT
     return cheap
@@ -202,6 +201,11 @@ def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
             o[k] += w[e] * (c[d] * u[k] - c[k])
 
 
+def _rows(tables: Vector, orders: tuple[int, ...]) -> Vector:
+    """Successive rows of a table, without a copy."""
+    return tables[orders[0] : orders[-1] + 1]
+
+
 class _Block:
     """One large block: kernel sums at either half from charges on the other."""
 
@@ -222,9 +226,9 @@ class _Block:
         if self._n_intervals:
             grid = self._left, self._n_intervals
             return in_parallel(
-                lambda: narrow_sums(self._t_upper, self._t_lower, q_lower, *grid, TABLES[at_upper, :], POLYNOMIALS),
+                lambda: narrow_sums(self._t_upper, self._t_lower, q_lower, *grid, _rows(TABLES, at_upper), POLYNOMIALS),
                 lambda: narrow_sums(
-                    self._t_lower, self._t_upper, q_upper, *grid, REVERSED_TABLES[at_lower, :], POLYNOMIALS
+                    self._t_lower, self._t_upper, q_upper, *grid, _rows(REVERSED_TABLES, at_lower), POLYNOMIALS
                 ),
                 work=q.size,
             )
