@@ -3,20 +3,31 @@
 The named ones are read from the directory that the environment variable FORERANK_DATA names.
 
 Each is an archive NAME.npz with y and either a dense X (float32, NaN = missing) or the parts of a CSR matrix; grouped
-sets have a qid per row. None of them comes with the package. `make_randnet` and `make_randpoly` need no files.
+sets have a qid per row. None of them comes with the package. `make_bipartite`,
+`make_randnet` and `make_randpoly` need no files.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-__all__ = ["Dataset", "cut_into_grades", "data_directory", "load", "make_randnet", "make_randpoly"]
+__all__ = [
+    "BipartiteModel",
+    "Dataset",
+    "cut_into_grades",
+    "data_directory",
+    "load",
+    "make_bipartite",
+    "make_randnet",
+    "make_randpoly",
+]
 
 
 @dataclass(frozen=True)
@@ -120,3 +131,156 @@ def make_randpoly(
     terms = np.stack([linear, (X * X[:, p]).sum(axis=1), (X * X[:, q] * X[:, r]).sum(axis=1)])
     terms = (terms - terms.mean(axis=1, keepdims=True)) / terms.std(axis=1, keepdims=True)
     return X, cut_into_grades(terms.mean(axis=0), n_grades)
+
+
+# Rows from which the threshold of a model is estimated.
+_THRESHOLD_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class BipartiteModel:
+    """A random target of section 5.1 of kotlowski2011, from which any number of samples can be drawn.
+
+    Rows are uniform in the unit cube. y = 1 where a function f(x) is at least its threshold, -1 elsewhere, and every
+    label is then turned round with probability `noise`. So P(y = 1 | x) has two values, noise and 1 - noise, and no
+    ranking does better than to put the rows above the threshold ahead of the others. `noise` and the threshold are such
+    that the positive class has the share `prior` and the best ranking the rank risk `bayes_risk`.
+
+    Attributes
+    ----------
+    kind : {"linear", "rules"}
+        f is a weighted sum of the columns, or of conjunctions of conditions on single columns (boxes).
+    n_features : int
+    weights : array
+        Of columns or rules, standard normal.
+    rules : list of (columns, bounds, above)
+        The conditions of each rule: x[column] >= bound where `above`, x[column] <= bound elsewhere.
+    threshold, noise, prior, bayes_risk : float
+    """
+
+    kind: str
+    n_features: int
+    weights: NDArray[np.float64]
+    rules: list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]]
+    threshold: float
+    noise: float
+    prior: float
+    bayes_risk: float
+
+    @classmethod
+    def draw(
+        cls,
+        kind: str = "linear",
+        *,
+        prior: float = 0.5,
+        bayes_risk: float = 0.1,
+        n_features: int = 50,
+        random_state: Any = None,
+    ) -> "BipartiteModel":
+        """A random model; its threshold is a quantile over 200,000 rows."""
+        if kind not in ("linear", "rules"):
+            raise ValueError(f"kind must be 'linear' or 'rules'; got {kind!r}.")
+        if not 0.0 < prior < 1.0:
+            raise ValueError(f"prior must lie between 0 and 1; got {prior!r}.")
+        noise, above = _noise_for(prior, bayes_risk)
+        rng = check_random_state(random_state)
+        weights = rng.standard_normal(n_features)
+        rules = []
+        for _ in range(n_features if kind == "rules" else 0):
+            size = rng.geometric(0.5)
+            rules.append((rng.randint(n_features, size=size), rng.uniform(size=size), rng.uniform(size=size) < 0.5))
+        model = cls(kind, n_features, weights, rules, 0.0, noise, prior, bayes_risk)
+        values = model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features)))
+        return replace(model, threshold=float(np.quantile(values, 1.0 - above)))
+
+    def target(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """f(x) without its threshold."""
+        if self.kind == "linear":
+            return X @ self.weights
+        total = np.zeros(X.shape[0])
+        for weight, (columns, bounds, above) in zip(self.weights, self.rules, strict=True):
+            met = np.ones(X.shape[0], dtype=bool)
+            for k, bound, upwards in zip(columns, bounds, above, strict=True):
+                met &= (X[:, k] >= bound) if upwards else (X[:, k] <= bound)
+            total += weight * met
+        return total
+
+    def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(y = 1 | x), the scores of the best ranking."""
+        return np.where(self.target(X) >= self.threshold, 1.0 - self.noise, self.noise)
+
+    def sample(
+        self, n_samples: int, random_state: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+        """Rows, labels (-1 or 1) and P(y = 1 | x)."""
+        rng = check_random_state(random_state)
+        X = rng.uniform(size=(n_samples, self.n_features))
+        probability = self.probability(X)
+        return X, np.where(rng.uniform(size=n_samples) < probability, 1, -1), probability
+
+
+def _noise_for(prior: float, bayes_risk: float) -> tuple[float, float]:
+    """The noise k and the share q of rows above the threshold, with prior = q (1 - k) + (1 - q) k.
+
+    A positive row lies below the threshold with probability u = (1 - q) k / prior, a negative one above it with
+    v = q k / (1 - prior). Ranking by the two levels is wrong with probability u v and tied with u (1 - v) + (1 - u) v:
+    the risk is (u + v) / 2, which rises from 0 to 1/2 as k rises from 0 to the smaller of prior and 1 - prior.
+    """
+    if not 0.0 <= bayes_risk < 0.5:
+        raise ValueError(f"bayes_risk must be at least 0 and below 0.5; got {bayes_risk!r}.")
+
+    def above(k: float) -> float:
+        return (prior - k) / (1.0 - 2.0 * k)
+
+    def risk(k: float) -> float:
+        return 0.5 * k * ((1.0 - above(k)) / prior + above(k) / (1.0 - prior))
+
+    highest = min(prior, 1.0 - prior) * (1.0 - 1e-9)
+    noise = float(brentq(lambda k: risk(k) - bayes_risk, 0.0, highest, xtol=1e-14)) if bayes_risk > 0.0 else 0.0
+    return noise, above(noise)
+
+
+def make_bipartite(
+    n_samples: int = 1000,
+    kind: str = "linear",
+    *,
+    prior: float = 0.5,
+    bayes_risk: float = 0.1,
+    n_features: int = 50,
+    random_state: Any = None,
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    """A sample of a random bipartite ranking problem whose best ranking is known (kotlowski2011, section 5.1).
+
+    For several samples of the same problem, draw a `BipartiteModel` and sample from that.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    kind : {"linear", "rules"}, default="linear"
+        Whether the target is a weighted sum of the columns or of conjunctions of conditions on them.
+    prior : float, default=0.5
+        The share of the positive class.
+    bayes_risk : float, default=0.1
+        The rank risk of the best ranking.
+    n_features : int, default=50
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : array of shape (n_samples, n_features)
+        Uniform in the unit cube.
+    y : array of shape (n_samples,)
+        -1 or 1.
+    probability : array of shape (n_samples,)
+        P(y = 1 | x): the scores of the best ranking, from which regrets follow exactly (`forerank.bounds`).
+
+    Examples
+    --------
+    >>> from forerank.bounds import expected_rank_loss
+    >>> X, y, probability = make_bipartite(20_000, prior=0.9, random_state=0)
+    >>> round(float((y == 1).mean()), 1), round(expected_rank_loss(probability, probability), 2)
+    (0.9, 0.1)
+    """
+    rng = check_random_state(random_state)
+    model = BipartiteModel.draw(kind, prior=prior, bayes_risk=bayes_risk, n_features=n_features, random_state=rng)
+    return model.sample(n_samples, rng)

@@ -252,8 +252,9 @@ class PointwiseRanker(_LinearRanker):
             per_class = _class_weights(self.class_weight, self.classes_, codes, weight)
             weight = per_class[codes] if weight is None else weight * per_class[codes]
         objective = Pointwise(positive, self.loss, weight=weight)
-        if self.fit_intercept and not objective.smooth:
-            # The bundle method's dual bound needs every weight penalised: the intercept is minimised out instead.
+        if self.fit_intercept and (not objective.smooth or self.loss == "exponential"):
+            # The intercept is minimised out: the bundle method's dual bound needs every weight penalised, and the
+            # exponential loss of a shift that is far off overflows.
             profiled = Profiled(objective)
             try:
                 self._solve(profiled, X, intercept=False)

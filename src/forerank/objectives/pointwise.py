@@ -8,8 +8,9 @@ logistic univariate losses of kotlowski2011 differ in the loss and in the class 
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from forerank.losses import Loss, SmoothedHinge, get_loss
+from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
 
 __all__ = ["Pointwise", "Profiled"]
 
@@ -50,6 +51,11 @@ class Pointwise:
     def positive(self) -> NDArray[np.bool_]:
         """Which rows are positive."""
         return self._positive
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all rows weigh the same."""
+        return self._weight is None
 
     @property
     def share(self) -> Vector:
@@ -118,8 +124,8 @@ class Profiled:
     (which sums to zero there). So an intercept without penalty needs no column of its own, and a bundle method keeps
     its dual bound. The curvature is that of F less what the shift takes up.
 
-    Cost: N log N for the hinge, where the best shift is a weighted quantile; N for each evaluation of F in a search
-    for the shift otherwise.
+    Cost: N log N for the hinge, where the best shift is a weighted quantile; N for the exponential loss, where it is
+    half the difference of two log-sums; N for each evaluation of F in a search for the shift otherwise.
     """
 
     def __init__(self, pointwise: Pointwise) -> None:
@@ -131,12 +137,14 @@ class Profiled:
 
     def best_shift(self, s: Vector) -> float:
         """The constant b that minimises F(s + b)."""
+        if isinstance(self.pointwise.loss, Exponential):
+            return _exponential_shift(self.pointwise, s)
         return _smooth_shift(self.pointwise, s) if self.smooth else _hinge_shift(self.pointwise, s)[0]
 
     def at(self, s: Vector) -> "ProfiledLinearization":
         """Value, gradient and curvature at the scores s."""
         if self.smooth:
-            return ProfiledLinearization(self.pointwise.at(s + _smooth_shift(self.pointwise, s)))
+            return ProfiledLinearization(self.pointwise.at(s + self.best_shift(s)))
         shift, gradient = _hinge_shift(self.pointwise, s)
         there = ProfiledLinearization(self.pointwise.at(s + shift))
         there.gradient = gradient
@@ -171,7 +179,9 @@ class ProfiledLinearization:
 
     def curvature_matrix(self, U: Vector) -> Vector:
         """F''(s) U for the columns of U."""
-        return np.column_stack([self.curvature_product(u) for u in U.T])
+        weight = self._shifted.curvature_diagonal()
+        total = weight.sum()
+        return weight[:, None] * (U - (weight @ U) / total) if total > 0.0 else np.zeros(U.shape)
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
@@ -198,6 +208,15 @@ def _hinge_shift(pointwise: Pointwise, s: Vector) -> tuple[float, Vector]:
     passed = (goal - weight[before].sum()) / weight[on].sum()
     pull = np.where(before, 1.0, np.where(on, min(max(passed, 0.0), 1.0), 0.0))
     return float(shift), np.where(positive, -weight * (1.0 - pull), weight * pull)
+
+
+def _exponential_shift(pointwise: Pointwise, s: Vector) -> float:
+    """Where both classes have the same loss: half the log of the ratio of their sums (kotlowski2011, section 4.2)."""
+    positive = pointwise.positive
+    weight = None if pointwise.uniform else pointwise.share
+    upper = logsumexp(-s[positive], b=None if weight is None else weight[positive])
+    lower = logsumexp(s[~positive], b=None if weight is None else weight[~positive])
+    return 0.5 * float(upper - lower)
 
 
 def _smooth_shift(pointwise: Pointwise, s: Vector) -> float:

@@ -1,0 +1,168 @@
+"""The experiments of section 5: models, data, methods, and the tasks they are cut into."""
+
+import warnings
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from forerank import PairwiseRanker, PointwiseRanker, datasets, metrics
+from forerank.bounds import expected_rank_loss
+from forerank.datasets import BipartiteModel
+
+from .published import COVTYPE_TRAINING_ROWS, METHODS
+
+OURS = ("all-pairs logistic", "all-pairs squared hinge")
+ALL = (*METHODS, *OURS)
+LAMBDAS = (1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
+PANELS = {
+    "linear, p = 0.5": ("linear", 0.5),
+    "linear, p = 0.9": ("linear", 0.9),
+    "nonlinear, p = 0.5": ("rules", 0.5),
+    "nonlinear, p = 0.9": ("rules", 0.9),
+}
+MODELS = 30
+TRAINING_SETS = 30
+TRAINING_ROWS = 1000
+TEST_ROWS = 10_000
+BAYES_RISK = 0.1
+N_FOLDS = 10
+N_REPEATS = 10
+
+
+def constants() -> dict[str, Any]:
+    """What the records depend on, as JSON has it."""
+    return {"lambdas": list(LAMBDAS), "training_rows": TRAINING_ROWS, "test_rows": TEST_ROWS, "bayes_risk": BAYES_RISK}
+
+
+def method(name: str, penalty: float, n_rows: int) -> Any:
+    """A method with the paper's lambda, a penalty on the sum over rows: alpha is lambda per row, for pairs as well."""
+    alpha = penalty / n_rows
+    return {
+        "exponential": lambda: PointwiseRanker("exponential", alpha=alpha),
+        "logistic": lambda: PointwiseRanker("logistic", alpha=alpha),
+        "SVM-OR": lambda: PairwiseRanker("hinge", alpha=alpha),
+        "all-pairs logistic": lambda: PairwiseRanker("logistic", alpha=alpha),
+        "all-pairs squared hinge": lambda: PairwiseRanker("squared_hinge", alpha=alpha),
+    }[name]()
+
+
+def _fit(ranker: Any, X: np.ndarray, y: np.ndarray) -> tuple[bool, float]:
+    """Fit; whether the tolerance was reached, and the time."""
+    begin = perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ranker.fit(X, y)
+    return not any(issubclass(w.category, ConvergenceWarning) for w in caught), perf_counter() - begin
+
+
+def model(panel: str, number: int, training_sets: int, names: tuple[str, ...]) -> list[dict]:
+    """One random model: rank risk and regret of every method and lambda, averaged over the training sets.
+
+    The risk on the test rows is the expectation over their labels, so that its noise is that of the rows alone.
+    """
+    kind, prior = PANELS[panel]
+    drawn = BipartiteModel.draw(kind, prior=prior, bayes_risk=BAYES_RISK, random_state=number)
+    X_test, _, chance = drawn.sample(TEST_ROWS, 10_000 + number)
+    best = expected_rank_loss(chance, chance)
+    losses = {(who, penalty): [] for who in names for penalty in LAMBDAS}
+    seconds, unsettled = dict.fromkeys(losses, 0.0), dict.fromkeys(losses, 0)
+    for k in range(training_sets):
+        X, y, _ = drawn.sample(TRAINING_ROWS, 20_000 + 1_000 * number + k)
+        for who, penalty in losses:
+            ranker = method(who, penalty, TRAINING_ROWS)
+            begin = perf_counter()
+            settled, _ = _fit(ranker, X, y)
+            losses[who, penalty].append(expected_rank_loss(ranker.decision_function(X_test), chance))
+            seconds[who, penalty] += perf_counter() - begin
+            unsettled[who, penalty] += not settled
+    return [
+        {"kind": "model", "panel": panel, "model": number, "method": who, "lambda": penalty,
+         "loss": float(np.mean(values)), "bayes": best, "sets": training_sets,
+         "seconds": seconds[who, penalty], "unsettled": unsettled[who, penalty]}
+        for (who, penalty), values in losses.items()
+    ]  # fmt: skip
+
+
+def _read(name: str) -> tuple[np.ndarray, np.ndarray]:
+    data = datasets.load(name)
+    return data.X.astype(float), data.y > 0
+
+
+def small_set(name: str, who: str, repeats: int, folds: int) -> list[dict]:
+    """Repeated cross-validation on one of the small sets, for all lambdas."""
+    X, y = _read(name)
+    splits = RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=0)
+    found = {penalty: [] for penalty in LAMBDAS}
+    unsettled = 0
+    for train, test in splits.split(X, y):
+        prepare = make_pipeline(SimpleImputer(), StandardScaler()).fit(X[train])
+        X_train, X_test = prepare.transform(X[train]), prepare.transform(X[test])
+        for penalty in LAMBDAS:
+            ranker = method(who, penalty, train.size)
+            unsettled += not _fit(ranker, X_train, y[train])[0]
+            found[penalty].append(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
+    return [
+        {"kind": "set", "data": name, "method": who, "lambda": penalty, "loss": float(np.mean(values)),
+         "deviation": float(np.std(np.reshape(values, (repeats, folds)).mean(axis=1))), "unsettled": unsettled}
+        for penalty, values in found.items()
+    ]  # fmt: skip
+
+
+def covtype(who: str, rows: int | None) -> list[dict]:
+    """Class 1 of covtype, one split into training and test rows."""
+    with np.load(datasets.data_directory() / "covtype_binary.npz") as archive:
+        X, y = archive["X"].astype(float), archive["y_class"] == 1
+    train, test = train_test_split(np.arange(y.size), train_size=COVTYPE_TRAINING_ROWS, random_state=0)
+    train = train[:rows]
+    scaler = StandardScaler().fit(X[train])
+    X_train, X_test = scaler.transform(X[train]), scaler.transform(X[test])
+    records = []
+    for penalty in LAMBDAS:
+        ranker = method(who, penalty, train.size)
+        settled, seconds = _fit(ranker, X_train, y[train])
+        loss = float(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
+        records.append({"kind": "set", "data": "covtype", "method": who, "lambda": penalty, "loss": loss,
+                        "deviation": 0.0, "seconds": seconds, "unsettled": int(not settled)})  # fmt: skip
+    return records
+
+
+# --- When do pairs pay? The settings of the page "Do I need pairs?" ---
+
+STUDY_PRIORS = (0.5, 0.9, 0.98, 0.995)
+STUDY_ROWS = (100, 300, 1000, 3000, 10_000)
+STUDY_METHODS = ("logistic", "balanced logistic", "exponential", "all-pairs logistic", "SVM-OR")
+STUDY_SEEDS = 20
+
+
+def study(kind: str, prior: float, rows: int, seeds: int) -> list[dict]:
+    """Regret of every method, with the best lambda, on models of one kind, by class sizes and rows.
+
+    The first rows of each class are kept in where a draw lacks one.
+    """
+    names = STUDY_METHODS
+    regrets = {(who, penalty): [] for who in names for penalty in LAMBDAS}
+    for seed in range(seeds):
+        drawn = BipartiteModel.draw(kind, prior=1.0 - prior, bayes_risk=BAYES_RISK, random_state=seed)
+        X_test, _, chance = drawn.sample(TEST_ROWS, 10_000 + seed)
+        X, y, _ = drawn.sample(rows, 20_000 + seed)
+        if np.unique(y).size < 2:
+            continue
+        best = expected_rank_loss(chance, chance)
+        for who, penalty in regrets:
+            if who == "balanced logistic":
+                ranker: Any = PointwiseRanker("logistic", alpha=penalty / rows, class_weight="balanced")
+            else:
+                ranker = method(who, penalty, rows)
+            _fit(ranker, X, y)
+            regrets[who, penalty].append(expected_rank_loss(ranker.decision_function(X_test), chance) - best)
+    return [
+        {"kind": "study", "model": kind, "prior": prior, "rows": rows, "method": who, "lambda": penalty,
+         "regret": float(np.mean(values)), "error": float(np.std(values) / np.sqrt(max(len(values), 1)))}
+        for (who, penalty), values in regrets.items() if values
+    ]  # fmt: skip
