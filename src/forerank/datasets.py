@@ -8,6 +8,7 @@ sets have a qid per row. None of them comes with the package. `make_bipartite`,
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,8 @@ class BipartiteModel:
     Rows are uniform in the unit cube. y = 1 where a function f(x) is at least its threshold, -1 elsewhere, and every
     label is then turned round with probability `noise`. So P(y = 1 | x) has two values, noise and 1 - noise, and no
     ranking does better than to put the rows above the threshold ahead of the others. `noise` and the threshold are such
-    that the positive class has the share `prior` and the best ranking the rank risk `bayes_risk`.
+    that the best ranking has the rank risk `bayes_risk` and the positive class about the share asked for: few rules
+    have few values to cut between, and `prior` is the share that came of it.
 
     Attributes
     ----------
@@ -177,21 +179,28 @@ class BipartiteModel:
         n_features: int = 50,
         random_state: Any = None,
     ) -> "BipartiteModel":
-        """A random model; its threshold is a quantile over 200,000 rows."""
+        """A random model; its threshold comes from 200,000 rows."""
         if kind not in ("linear", "rules"):
             raise ValueError(f"kind must be 'linear' or 'rules'; got {kind!r}.")
         if not 0.0 < prior < 1.0:
             raise ValueError(f"prior must lie between 0 and 1; got {prior!r}.")
-        noise, above = _noise_for(prior, bayes_risk)
+        if not 0.0 <= bayes_risk < 0.5:
+            raise ValueError(f"bayes_risk must be at least 0 and below 0.5; got {bayes_risk!r}.")
+        _, above = _noise_for_prior(prior, bayes_risk)
         rng = check_random_state(random_state)
         weights = rng.standard_normal(n_features)
         rules = []
         for _ in range(n_features if kind == "rules" else 0):
             size = rng.geometric(0.5)
             rules.append((rng.randint(n_features, size=size), rng.uniform(size=size), rng.uniform(size=size) < 0.5))
-        model = cls(kind, n_features, weights, rules, 0.0, noise, prior, bayes_risk)
-        values = model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features)))
-        return replace(model, threshold=float(np.quantile(values, 1.0 - above)))
+        model = cls(kind, n_features, weights, rules, 0.0, 0.0, prior, bayes_risk)
+        values = np.sort(model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features))))
+        # Few rules have few values: of the two cuts around the share wanted the nearer, and then the noise for that.
+        at = values[int((1.0 - above) * (values.size - 1))]
+        cuts = [np.searchsorted(values, at, side="left"), np.searchsorted(values, at, side="right")]
+        cut = min((c for c in cuts if 0 < c < values.size), key=lambda c: abs(1.0 - c / values.size - above))
+        noise = _noise_for_share(1.0 - cut / values.size, bayes_risk)
+        return replace(model, threshold=float(values[cut]), noise=noise, prior=_prior(1.0 - cut / values.size, noise))
 
     def target(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """f(x) without its threshold."""
@@ -219,25 +228,39 @@ class BipartiteModel:
         return X, np.where(rng.uniform(size=n_samples) < probability, 1, -1), probability
 
 
-def _noise_for(prior: float, bayes_risk: float) -> tuple[float, float]:
-    """The noise k and the share q of rows above the threshold, with prior = q (1 - k) + (1 - q) k.
+def _prior(above: float, noise: float) -> float:
+    """The share of the positive class where `above` of the rows lie above the threshold."""
+    return above * (1.0 - noise) + (1.0 - above) * noise
 
-    A positive row lies below the threshold with probability u = (1 - q) k / prior, a negative one above it with
-    v = q k / (1 - prior). Ranking by the two levels is wrong with probability u v and tied with u (1 - v) + (1 - u) v:
-    the risk is (u + v) / 2, which rises from 0 to 1/2 as k rises from 0 to the smaller of prior and 1 - prior.
+
+def _bayes_risk(above: float, noise: float) -> float:
+    """The rank risk of ranking by the two levels.
+
+    A positive row lies below the threshold with probability u, a negative one above it with v: the ranking is wrong
+    with probability u v and tied with u (1 - v) + (1 - u) v, so the risk is (u + v) / 2.
     """
-    if not 0.0 <= bayes_risk < 0.5:
-        raise ValueError(f"bayes_risk must be at least 0 and below 0.5; got {bayes_risk!r}.")
+    p = _prior(above, noise)
+    return 0.5 * noise * ((1.0 - above) / p + above / (1.0 - p))
 
-    def above(k: float) -> float:
-        return (prior - k) / (1.0 - 2.0 * k)
 
-    def risk(k: float) -> float:
-        return 0.5 * k * ((1.0 - above(k)) / prior + above(k) / (1.0 - prior))
+def _noise_for_prior(prior: float, bayes_risk: float) -> tuple[float, float]:
+    """The noise, and the share of rows above the threshold, that give both."""
+
+    def above(noise: float) -> float:
+        return (prior - noise) / (1.0 - 2.0 * noise)
 
     highest = min(prior, 1.0 - prior) * (1.0 - 1e-9)
-    noise = float(brentq(lambda k: risk(k) - bayes_risk, 0.0, highest, xtol=1e-14)) if bayes_risk > 0.0 else 0.0
+    noise = _root(lambda k: _bayes_risk(above(k), k) - bayes_risk, highest)
     return noise, above(noise)
+
+
+def _noise_for_share(above: float, bayes_risk: float) -> float:
+    """The noise that gives the risk where the share of rows above the threshold is given."""
+    return _root(lambda k: _bayes_risk(above, k) - bayes_risk, 0.5)
+
+
+def _root(excess: Callable[[float], float], high: float) -> float:
+    return 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, high, xtol=1e-14))
 
 
 def make_bipartite(

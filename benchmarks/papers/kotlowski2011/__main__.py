@@ -70,13 +70,13 @@ def _sets(names: list[str], *, quick: bool) -> list[tuple]:
 
 
 def _study(*, quick: bool) -> list[tuple]:
-    priors = protocol.STUDY_PRIORS[:2] if quick else protocol.STUDY_PRIORS
+    shares = protocol.STUDY_SHARES[:2] if quick else protocol.STUDY_SHARES
     sizes = protocol.STUDY_ROWS[:2] if quick else protocol.STUDY_ROWS
     seeds = 2 if quick else protocol.STUDY_SEEDS
     return [
-        (f"study {kind} {prior} {rows}", "study", kind, prior, rows, seeds)
+        (f"study {kind} {share} {rows}", "study", kind, share, rows, seeds)
         for kind in ("linear", "rules")
-        for prior in priors
+        for share in shares
         for rows in sizes
     ]
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from forerank import PairwiseRanker, PointwiseRanker, datasets, metrics
+from forerank import PairwiseRanker, PointwiseRanker, TopRanker, datasets, metrics
 from forerank.bounds import expected_rank_loss
 from forerank.datasets import BipartiteModel
 
@@ -134,35 +134,44 @@ def covtype(who: str, rows: int | None) -> list[dict]:
 
 # --- When do pairs pay? The settings of the page "Do I need pairs?" ---
 
-STUDY_PRIORS = (0.5, 0.9, 0.98, 0.995)
+STUDY_SHARES = (0.5, 0.1, 0.02)
 STUDY_ROWS = (100, 300, 1000, 3000, 10_000)
-STUDY_METHODS = ("logistic", "balanced logistic", "exponential", "all-pairs logistic", "SVM-OR")
+STUDY_METHODS = ("logistic", "balanced logistic", "exponential", "all-pairs logistic", "SVM-OR", "top 5 %")
 STUDY_SEEDS = 20
+TOP_SHARE = 0.01  # of the test rows, for the precision at the top
 
 
-def study(kind: str, prior: float, rows: int, seeds: int) -> list[dict]:
-    """Regret of every method, with the best lambda, on models of one kind, by class sizes and rows.
+def _study_method(name: str, penalty: float, n_rows: int) -> Any:
+    if name == "balanced logistic":
+        return PointwiseRanker("logistic", alpha=penalty / n_rows, class_weight="balanced")
+    if name == "top 5 %":
+        return TopRanker(at=0.05, alpha=penalty / n_rows)
+    return method(name, penalty, n_rows)
 
-    The first rows of each class are kept in where a draw lacks one.
+
+def study(kind: str, share: float, rows: int, seeds: int) -> list[dict]:
+    """Regret of every method and lambda, and the precision at the top, by the share of positives and the rows.
+
+    Draws without both classes are left out.
     """
-    names = STUDY_METHODS
-    regrets = {(who, penalty): [] for who in names for penalty in LAMBDAS}
+    found = {(who, penalty): [] for who in STUDY_METHODS for penalty in LAMBDAS}
     for seed in range(seeds):
-        drawn = BipartiteModel.draw(kind, prior=1.0 - prior, bayes_risk=BAYES_RISK, random_state=seed)
+        drawn = BipartiteModel.draw(kind, prior=share, bayes_risk=BAYES_RISK, random_state=seed)
         X_test, _, chance = drawn.sample(TEST_ROWS, 10_000 + seed)
         X, y, _ = drawn.sample(rows, 20_000 + seed)
         if np.unique(y).size < 2:
             continue
         best = expected_rank_loss(chance, chance)
-        for who, penalty in regrets:
-            if who == "balanced logistic":
-                ranker: Any = PointwiseRanker("logistic", alpha=penalty / rows, class_weight="balanced")
-            else:
-                ranker = method(who, penalty, rows)
+        for who, penalty in found:
+            ranker = _study_method(who, penalty, rows)
             _fit(ranker, X, y)
-            regrets[who, penalty].append(expected_rank_loss(ranker.decision_function(X_test), chance) - best)
-    return [
-        {"kind": "study", "model": kind, "prior": prior, "rows": rows, "method": who, "lambda": penalty,
-         "regret": float(np.mean(values)), "error": float(np.std(values) / np.sqrt(max(len(values), 1)))}
-        for (who, penalty), values in regrets.items() if values
-    ]  # fmt: skip
+            scores = ranker.decision_function(X_test)
+            top = np.argsort(-scores, kind="stable")[: int(TOP_SHARE * TEST_ROWS)]
+            found[who, penalty].append((expected_rank_loss(scores, chance) - best, chance[top].mean()))
+    records = []
+    for (who, penalty), pairs in found.items():
+        if pairs:
+            regret, precision = np.array(pairs).T
+            record = {"kind": "study", "model": kind, "share": share, "rows": rows, "method": who, "lambda": penalty}
+            records.append({**record, "draws": regret.size, "regret": regret.tolist(), "top": precision.tolist()})
+    return records
