@@ -84,3 +84,16 @@ def test_raykar2007(tmp_path):
     again = reproduce("raykar2007", "--quick", "--data", "machine-cpu", "randnet 1000", "--out", tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "results.jsonl").read_text().splitlines() == lines
+
+
+@needs_data
+def test_kotlowski2011(tmp_path):
+    done = reproduce("kotlowski2011", "--quick", "--data", "haberman", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "kotlowski2011.md").read_text()
+    for part in ("Table 1", "Figure 1", "When do pairs pay?", "all-pairs squared hinge", "Commit"):
+        assert part in page
+    assert "Table 1, logistic: within 0.01 of the paper or below on 1 of 1 sets." in page
+    assert "did not reach their tolerance: none" in page
+    for name in ("figure1", "study"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -35,6 +35,12 @@ def main() -> None:
         *_models(args.models or (2 if args.quick else protocol.MODELS), quick=args.quick),
         *_sets(names, quick=args.quick),
         *_study(quick=args.quick),
+        *[(f"queries {fold}", "queries", fold) for fold in range(1 if args.quick else 5)],
+        *[
+            (f"top {name} {k}", "top", name, k)
+            for name in protocol.TOP_SETS[: 1 if args.quick else None]
+            for k in range(1 if args.quick else 10)
+        ],
     ]
     with Progress() as progress:
         left = [task for task in tasks if task[0] not in results]

@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from forerank import PairwiseRanker, PointwiseRanker, TopRanker, datasets, metrics
+from forerank import PairwiseRanker, PointwiseRanker, TopPush, TopRanker, datasets, metrics
 from forerank.bounds import expected_rank_loss
 from forerank.datasets import BipartiteModel
 
@@ -174,4 +174,72 @@ def study(kind: str, share: float, rows: int, seeds: int) -> list[dict]:
             regret, precision = np.array(pairs).T
             record = {"kind": "study", "model": kind, "share": share, "rows": rows, "method": who, "lambda": penalty}
             records.append({**record, "draws": regret.size, "regret": regret.tolist(), "top": precision.tolist()})
+    return records
+
+
+# Real data for the same page: documents within queries, and the top of a list.
+QUERY_METHODS = ("single rows", "pairs", "pairs within queries")
+QUERY_ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+TOP_METHODS = ("logistic", "all-pairs logistic", "top 5 %", "first negative")
+TOP_SETS = ("spambase", "letter")
+TOP_ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+
+
+def queries(fold: int) -> list[dict]:
+    """MQ2008: train on three parts, choose alpha on one by NDCG@10, measure on the last; grades 0, 1 and 2.
+
+    Single rows: logistic regression of "at all relevant". Pairs: all pairs of different grade, of all queries together
+    or within a query.
+    """
+    with np.load(datasets.data_directory() / "letor_mq2008.npz") as archive:
+        X, y, qid, part = (archive[key] for key in ("X", "y", "qid", "part"))
+    order = [(fold + k) % 5 + 1 for k in range(5)]
+    train, validate, test = np.isin(part, order[:3]), part == order[3], part == order[4]
+    X = StandardScaler().fit(X[train].astype(float)).transform(X.astype(float))
+    records = []
+    for who in QUERY_METHODS:
+        found = []
+        for alpha in QUERY_ALPHAS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # queries without a pair are left out
+                if who == "single rows":
+                    ranker: Any = PointwiseRanker("logistic", alpha=alpha).fit(X[train], y[train] > 0)
+                else:
+                    ranker = PairwiseRanker("logistic", graph="order", alpha=alpha)
+                    ranker.fit(X[train], y[train], qid=qid[train] if who == "pairs within queries" else None)
+                scores = ranker.decision_function(X)
+                found.append([_per_query(y[rows], scores[rows], qid[rows]) for rows in (validate, test)])
+        best = int(np.argmax([validated["ndcg"] for validated, _ in found]))
+        records.append({"kind": "queries", "fold": fold, "method": who, "alpha": QUERY_ALPHAS[best], **found[best][1]})
+    return records
+
+
+def _per_query(y: np.ndarray, scores: np.ndarray, qid: np.ndarray) -> dict[str, float]:
+    return {
+        "ndcg": float(metrics.ndcg(y, scores, k=10, qid=qid)),
+        "wmw": float(metrics.wmw(y, scores, qid=qid)),
+    }
+
+
+def top(name: str, trial: int) -> list[dict]:
+    """One random split into halves: every method and alpha, by AUC, average precision and positives at the top."""
+    X, y = _read(name)
+    train, test = train_test_split(np.arange(y.size), train_size=0.5, random_state=trial, stratify=y)
+    scaler = MinMaxScaler().fit(X[train])
+    X_train, X_test = scaler.transform(X[train]), scaler.transform(X[test])
+    records = []
+    for who in TOP_METHODS:
+        for alpha in TOP_ALPHAS:
+            ranker = {
+                "logistic": PointwiseRanker("logistic", alpha=alpha),
+                "all-pairs logistic": PairwiseRanker("logistic", alpha=alpha),
+                "top 5 %": TopRanker(at=0.05, alpha=alpha),
+                "first negative": TopPush(alpha=alpha),
+            }[who]
+            _fit(ranker, X_train, y[train])
+            scores = ranker.decision_function(X_test)
+            records.append({"kind": "top", "data": name, "trial": trial, "method": who, "alpha": alpha,
+                            "auc": float(metrics.roc_auc(y[test], scores)),
+                            "ap": float(metrics.average_precision(y[test], scores)),
+                            "pos": float(metrics.pos_at_top(y[test], scores))})  # fmt: skip
     return records
