@@ -189,9 +189,9 @@ def _queries(results: Results) -> str:
 
 def _top(results: Results) -> str:
     """Real sets by method: means over the splits with the best alpha for each measure."""
-    words = """Random halves for training and test, columns scaled to [0, 1], the mean over the splits with the best alpha
-for each method and measure. "first negative" is `TopPush`. Bold: not significantly worse than the best (paired
-t-test)."""
+    words = """Random halves for training and test, columns scaled to [0, 1], the mean over the splits with the best
+alpha for each method and measure. "first negative" is `TopPush`. Bold: not significantly worse than the best
+(paired t-test)."""
     rows = []
     for name in protocol.TOP_SETS:
         columns = {what: _best_alphas(results, name, what) for what in ("auc", "ap", "pos")}
