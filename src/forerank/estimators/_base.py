@@ -118,6 +118,8 @@ class GraphRanker(Ranker):
     ) -> None:
         """No pairs is an error; rows of groups without pairs are left out with a warning."""
         if objective.blocks.n_blocks == 0:
+            if self.classes_.size == 2:
+                refuse_weightless_class(weight, codes == 1, self.classes_)
             left = self.classes_[np.unique(codes if weight is None else codes[weight > 0.0])].tolist()
             if len(left) == 1:
                 raise ValueError(
