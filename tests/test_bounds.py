@@ -69,6 +69,13 @@ class TestFormulas:
             (lambda: bounds.expected_rank_loss([1.0], [2.0]), "between 0 and 1"),
             (lambda: bounds.expected_rank_loss([1.0, 2.0], [0.5]), "give one of each per row"),
             (lambda: judged([1.0, 2.0, 3.0], [0, 1, 2]), "y has 3 classes"),
+            (lambda: judged([1.0, 2.0, 3.0], [0, 1]), r"y has shape \(2,\) for 3 rows"),
+            (lambda: judged([1.0, np.nan], [0, 1]), "NaN in 1 of 2 rows"),
+            (lambda: judged([1.0, 2.0], [0, 1], sample_weight=[1.0]), r"sample_weight has shape \(1,\) for 2 rows"),
+            (lambda: judged([1.0, 2.0], [0, 1], sample_weight=[1.0, -1.0]), "not negative"),
+            (lambda: judged([1.0, 2.0], [0, 1], sample_weight=[1.0, 1e17]), "share 1 of the weight"),
+            (lambda: judged([1.0, 2.0], [0, 1], probability=[0.0, 0.0]), "share 0 of the weight"),
+            (lambda: bounds.expected_rank_loss([1.0, 2.0], [0.5, 0.5], sample_weight=[1.0]), "give one weight per row"),
         ],
     )
     def test_refusals(self, call, message):
@@ -184,6 +191,17 @@ class TestReport:
             assert_allclose(judge.bayes_risk(loss), reached, rtol=1e-12)
             assert judge.balanced_risk(loss, scores + 0.1 * rng.standard_normal(40)) * scale > reached
 
+    def test_with_probabilities_the_labels_do_not_matter(self):
+        probability = np.array([0.1, 0.4, 0.9])
+        found = [judged([1.0, 2.0, 3.0], y, probability=probability).rank_loss for y in ([0, 0, 0], [0, 1, 1])]
+        assert found[0] == found[1]
+
+    def test_a_reversed_ranking(self):
+        y = np.repeat([1, -1], 10)
+        found = judged(np.arange(20.0) - 9.5, y, probability=np.where(y == 1, 0.8, 0.1))
+        assert found.rank_loss > 0.8
+        assert all(bound.holds for bound in found.bounds)
+
     def test_it_prints(self):
         X, y, probability = make_bipartite(300, n_features=5, random_state=0)
         shown = str(bounds.report(PointwiseRanker().fit(X, y), X, y, probability=probability))
@@ -194,7 +212,7 @@ class TestReport:
     def test_a_classifier_of_scikit_learn_serves_too(self):
         X, y, _ = make_bipartite(300, n_features=5, random_state=0)
         assert bounds.report(LogisticRegression().fit(X, y), X, y).rank_loss < 0.3
-        with pytest.raises(AttributeError):
+        with pytest.raises(TypeError, match="DummyClassifier has no decision_function"):
             bounds.report(DummyClassifier().fit(X, y), X, y)
 
 
@@ -237,6 +255,12 @@ class TestBipartiteModels:
         ]
         assert_allclose(model.target(X), expected, atol=1e-12)
 
+    def test_few_rules_never_leave_all_rows_alike(self):
+        for seed in range(12):
+            model = BipartiteModel.draw("rules", n_features=1, random_state=seed)
+            assert 0.0 < model.prior < 1.0
+            assert np.unique(model.sample(2000, 0)[2]).size == 2
+
     def test_seeds_repeat_and_models_stay(self):
         first, second = (make_bipartite(100, "rules", n_features=5, random_state=7) for _ in range(2))
         for a, b in zip(first, second, strict=True):
@@ -249,7 +273,7 @@ class TestBipartiteModels:
         [
             ({"kind": "cubic"}, "kind must be 'linear' or 'rules'"),
             ({"prior": 1.0}, "prior must lie between 0 and 1"),
-            ({"bayes_risk": 0.5}, "bayes_risk must be at least 0 and below 0.5"),
+            ({"bayes_risk": 0.5}, "bayes_risk must lie between 0 and 0.49"),
         ],
     )
     def test_refusals(self, given, message):

@@ -8,6 +8,7 @@ certainty, and about the population up to the noise of the sample.
 A bound above one says nothing. Balanced risks weigh the classes so that each counts one half: w(y) = 1 / (2 P(y)).
 """
 
+import warnings
 from dataclasses import dataclass, field
 from math import exp, isfinite, log, sqrt
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
+from sklearn.exceptions import ConvergenceWarning
 
 from forerank.estimators import PointwiseRanker
 from forerank.losses import get_loss
@@ -36,6 +38,8 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 
+# A class with less of the weight than this is as good as absent.
+_LEAST_SHARE = 1e-12
 # Margin losses in the bounds, with their value at zero: (11) is for losses that are one there.
 _AT_ZERO = {"exponential": 1.0, "logistic": log(2.0), "hinge": 1.0, "squared_hinge": 1.0}
 
@@ -148,7 +152,7 @@ def weight_deviation_bound(prior: float, n_samples: int, eps: float) -> float:
     """
     _check_prior(prior)
     _check_range("eps", eps, 0.0, 1.0)
-    if n_samples < 1:
+    if not n_samples >= 1:
         raise ValueError(f"n_samples must be at least 1; got {n_samples!r}.")
     if eps == 0.0:
         return 1.0
@@ -176,7 +180,7 @@ def expected_rank_loss(y_score: ArrayLike, probability: ArrayLike, *, sample_wei
         raise ValueError(
             f"y_score has shape {scores.shape} and probability {probability.shape}; give one of each per row."
         )
-    weight = np.ones(probability.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = _check_weight(sample_weight, probability.size)
     y = np.repeat([1, 0], probability.size)
     return rank_loss(
         y, np.tile(scores, 2), sample_weight=np.concatenate([weight * probability, weight * (1.0 - probability)])
@@ -291,20 +295,35 @@ def report(
     >>> all(bound.holds for bound in report(ranker, X, y).bounds)
     True
     """
-    labels = np.unique(np.asarray(y))
-    if labels.size != 2:
-        raise ValueError(f"y has {labels.size} classes; the bounds are for two.")
+    if not hasattr(ranker, "decision_function"):
+        raise TypeError(f"{type(ranker).__name__} has no decision_function; the bounds need real-valued scores.")
     scores = np.asarray(ranker.decision_function(X), dtype=float)
     if scores.ndim != 1:
         raise ValueError(f"decision_function gave an array of shape {scores.shape}; a binary ranker is expected.")
-    weight = np.ones(scores.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    is_positive = (np.asarray(y) == labels[1]).astype(float)
-    chance = is_positive if probability is None else _check_probability(probability)
-    if chance.shape != scores.shape:
-        raise ValueError(f"probability has {chance.size} entries for {scores.size} rows; give one per row.")
-    total = weight.sum()
-    of_positive, of_negative = weight * chance / total, weight * (1.0 - chance) / total
-    return _Judged(scores, of_positive, of_negative).report(known=probability is not None)
+    if np.isnan(scores).any():
+        raise ValueError(f"decision_function gave NaN in {np.isnan(scores).sum()} of {scores.size} rows.")
+    truth = np.asarray(y)
+    if truth.shape != scores.shape:
+        raise ValueError(f"y has shape {truth.shape} for {scores.size} rows; give one label per row.")
+    if probability is None:
+        labels = np.unique(truth)
+        if labels.size != 2:
+            raise ValueError(f"y has {labels.size} classes; the bounds are for two.")
+        chance = (truth == labels[1]).astype(float)
+    else:
+        chance = _check_probability(probability)
+        if chance.size != scores.size:
+            raise ValueError(f"probability has {chance.size} entries for {scores.size} rows; give one per row.")
+    weight = _check_weight(sample_weight, scores.size)
+    of_positive, of_negative = weight * chance, weight * (1.0 - chance)
+    share = of_positive.sum() / weight.sum()
+    if not _LEAST_SHARE < share < 1.0 - _LEAST_SHARE:
+        raise ValueError(
+            f"The positive class has the share {share:g} of the weight; both classes need some, or there is no ranking "
+            "to judge."
+        )
+    judged = _Judged(scores, of_positive / weight.sum(), of_negative / weight.sum())
+    return judged.report(known=probability is not None)
 
 
 class _Judged:
@@ -331,19 +350,22 @@ class _Judged:
         return float(risk) / _AT_ZERO[loss]
 
     def rescaled(self, loss: str) -> Vector:
-        """Scores times a plus b with a >= 0, for which the balanced risk is about the smallest."""
+        """Scores times a plus b with a > 0, for which the balanced risk is about the smallest.
+
+        The scores as they are where that is a constant: it would be another ranking.
+        """
         up, down = self.balanced()
-        spread = float(np.ptp(self.scores))
+        spread = float(self.scores.max() / 2.0 - self.scores.min() / 2.0)
         if spread == 0.0 or not isfinite(spread):
-            return np.zeros(self.scores.size)
+            return self.scores
         column = np.tile((self.scores - self.scores.mean()) / spread, 2)[:, None]
         y, weight = np.repeat([1, 0], self.scores.size), np.concatenate([up, down])
         kept = weight > 0.0
-        # A trace of a penalty keeps the scale finite where the classes can be told apart.
-        fit = PointwiseRanker(loss, alpha=1e-9, tol=1e-6).fit(column[kept], y[kept], sample_weight=weight[kept])
-        return (
-            fit.decision_function(column[: self.scores.size]) if fit.coef_[0, 0] > 0.0 else np.zeros(self.scores.size)
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # any scale will do, the best is only tighter
+            # A trace of a penalty keeps the scale finite where the classes can be told apart.
+            fit = PointwiseRanker(loss, alpha=1e-9, tol=1e-6).fit(column[kept], y[kept], sample_weight=weight[kept])
+        return fit.decision_function(column[: self.scores.size]) if fit.coef_[0, 0] > 0.0 else self.scores
 
     def bayes_risk(self, loss: str) -> float:
         """The smallest balanced risk over all scores: the minimum for each row alone."""
@@ -401,6 +423,18 @@ def _check_prior(prior: float) -> None:
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high * (1.0 + 1e-12):
         raise ValueError(f"{name}={value!r}: a number between {low:g} and {high:g} is expected.")
+
+
+def _check_weight(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
+    """Weights with a maximum of one."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weight.shape} for {n_rows} rows; give one weight per row.")
+    if not (np.isfinite(weight).all() and weight.min() >= 0.0 and weight.max() > 0.0):
+        raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
+    return weight / weight.max()
 
 
 def _check_probability(probability: ArrayLike) -> Vector:

@@ -184,17 +184,22 @@ class BipartiteModel:
             raise ValueError(f"kind must be 'linear' or 'rules'; got {kind!r}.")
         if not 0.0 < prior < 1.0:
             raise ValueError(f"prior must lie between 0 and 1; got {prior!r}.")
-        if not 0.0 <= bayes_risk < 0.5:
-            raise ValueError(f"bayes_risk must be at least 0 and below 0.5; got {bayes_risk!r}.")
+        if not 0.0 <= bayes_risk <= 0.49:
+            raise ValueError(f"bayes_risk must lie between 0 and 0.49; got {bayes_risk!r}.")
+        if n_features < 1:
+            raise ValueError(f"n_features must be at least 1; got {n_features!r}.")
         _, above = _noise_for_prior(prior, bayes_risk)
         rng = check_random_state(random_state)
-        weights = rng.standard_normal(n_features)
-        rules = []
-        for _ in range(n_features if kind == "rules" else 0):
-            size = rng.geometric(0.5)
-            rules.append((rng.randint(n_features, size=size), rng.uniform(size=size), rng.uniform(size=size) < 0.5))
-        model = cls(kind, n_features, weights, rules, 0.0, 0.0, prior, bayes_risk)
-        values = np.sort(model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features))))
+        while True:
+            weights = rng.standard_normal(n_features)
+            rules = []
+            for _ in range(n_features if kind == "rules" else 0):
+                size = rng.geometric(0.5)
+                rules.append((rng.randint(n_features, size=size), rng.uniform(size=size), rng.uniform(size=size) < 0.5))
+            model = cls(kind, n_features, weights, rules, 0.0, 0.0, prior, bayes_risk)
+            values = np.sort(model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features))))
+            if values[0] < values[-1]:  # rules may contradict themselves, and then all rows are alike
+                break
         # Few rules have few values: of the two cuts around the share wanted the nearer, and then the noise for that.
         at = values[int((1.0 - above) * (values.size - 1))]
         cuts = [np.searchsorted(values, at, side="left"), np.searchsorted(values, at, side="right")]
@@ -282,7 +287,7 @@ def make_bipartite(
     kind : {"linear", "rules"}, default="linear"
         Whether the target is a weighted sum of the columns or of conjunctions of conditions on them.
     prior : float, default=0.5
-        The share of the positive class.
+        The share of the positive class, met nearly: see `BipartiteModel`.
     bayes_risk : float, default=0.1
         The rank risk of the best ranking.
     n_features : int, default=50
