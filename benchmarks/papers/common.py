@@ -4,15 +4,18 @@ import json
 import os
 import platform
 import subprocess
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numba
 import numpy as np
 import scipy
 import sklearn
+from sklearn.exceptions import ConvergenceWarning
 
 
 class Results:
@@ -65,6 +68,26 @@ def _whole_lines(text: str) -> Iterator[dict]:
             yield json.loads(line)
         except json.JSONDecodeError:
             return
+
+
+def timed_fit(ranker: Any, X: Any, y: Any) -> tuple[bool, float]:
+    """Fit; whether the tolerance was reached, and the seconds."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        begin = perf_counter()
+        ranker.fit(X, y)
+        seconds = perf_counter() - begin
+    return not any(issubclass(w.category, ConvergenceWarning) for w in caught), seconds
+
+
+def pyplot() -> Any:
+    """matplotlib for files, loaded when a figure is drawn."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    return plt
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ..common import Results, provenance, table
+from ..common import Results, provenance, pyplot, table
 from . import protocol, published
 from .protocol import ALL, LAMBDAS, OURS
 
@@ -125,7 +124,7 @@ def _verdicts(results: Results, names: Sequence[str]) -> list[str]:
 
 
 def _figure_1(results: Results, path: Path) -> str:
-    plt = _pyplot()
+    plt = pyplot()
     figure, panels = plt.subplots(1, 4, figsize=(14, 3.8), layout="constrained")
     rows = []
     for axes, panel in zip(panels, protocol.PANELS, strict=True):
@@ -220,7 +219,7 @@ def _best_alphas(results: Results, name: str, what: str) -> dict[str, np.ndarray
 
 
 def _figure_study(results: Results, path: Path) -> None:
-    plt = _pyplot()
+    plt = pyplot()
     shares = [p for p in protocol.STUDY_SHARES if results.select(kind="study", share=p)]
     figure, panels = plt.subplots(
         2, len(shares), figsize=(4.0 * len(shares), 6.4), layout="constrained", squeeze=False, sharex=True
@@ -241,15 +240,6 @@ def _figure_study(results: Results, path: Path) -> None:
         axes.set_ylabel("rank regret")
     figure.savefig(path, dpi=110)
     plt.close(figure)
-
-
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    return plt
 
 
 def _unsettled(results: Results) -> str:

@@ -5,7 +5,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -15,6 +14,7 @@ from forerank import PairwiseRanker, PointwiseRanker, TopPush, TopRanker, datase
 from forerank.bounds import expected_rank_loss
 from forerank.datasets import BipartiteModel
 
+from ..common import timed_fit
 from .published import COVTYPE_TRAINING_ROWS, METHODS
 
 OURS = ("all-pairs logistic", "all-pairs squared hinge")
@@ -52,15 +52,6 @@ def method(name: str, penalty: float, n_rows: int) -> Any:
     }[name]()
 
 
-def _fit(ranker: Any, X: np.ndarray, y: np.ndarray) -> tuple[bool, float]:
-    """Fit; whether the tolerance was reached, and the time."""
-    begin = perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ranker.fit(X, y)
-    return not any(issubclass(w.category, ConvergenceWarning) for w in caught), perf_counter() - begin
-
-
 def model(panel: str, number: int, training_sets: int, names: tuple[str, ...]) -> list[dict]:
     """One random model: rank risk and regret of every method and lambda, averaged over the training sets.
 
@@ -77,7 +68,7 @@ def model(panel: str, number: int, training_sets: int, names: tuple[str, ...]) -
         for who, penalty in losses:
             ranker = method(who, penalty, TRAINING_ROWS)
             begin = perf_counter()
-            settled, _ = _fit(ranker, X, y)
+            settled, _ = timed_fit(ranker, X, y)
             losses[who, penalty].append(expected_rank_loss(ranker.decision_function(X_test), chance))
             seconds[who, penalty] += perf_counter() - begin
             unsettled[who, penalty] += not settled
@@ -105,7 +96,7 @@ def small_set(name: str, who: str, repeats: int, folds: int) -> list[dict]:
         X_train, X_test = prepare.transform(X[train]), prepare.transform(X[test])
         for penalty in LAMBDAS:
             ranker = method(who, penalty, train.size)
-            unsettled += not _fit(ranker, X_train, y[train])[0]
+            unsettled += not timed_fit(ranker, X_train, y[train])[0]
             found[penalty].append(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
     return [
         {"kind": "set", "data": name, "method": who, "lambda": penalty, "loss": float(np.mean(values)),
@@ -125,7 +116,7 @@ def covtype(who: str, rows: int | None) -> list[dict]:
     records = []
     for penalty in LAMBDAS:
         ranker = method(who, penalty, train.size)
-        settled, seconds = _fit(ranker, X_train, y[train])
+        settled, seconds = timed_fit(ranker, X_train, y[train])
         loss = float(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
         records.append({"kind": "set", "data": "covtype", "method": who, "lambda": penalty, "loss": loss,
                         "deviation": 0.0, "seconds": seconds, "unsettled": int(not settled)})  # fmt: skip
@@ -164,7 +155,7 @@ def study(kind: str, share: float, rows: int, seeds: int) -> list[dict]:
         best = expected_rank_loss(chance, chance)
         for who, penalty in found:
             ranker = _study_method(who, penalty, rows)
-            _fit(ranker, X, y)
+            timed_fit(ranker, X, y)
             scores = ranker.decision_function(X_test)
             top = np.argsort(-scores, kind="stable")[: int(TOP_SHARE * TEST_ROWS)]
             found[who, penalty].append((expected_rank_loss(scores, chance) - best, chance[top].mean()))
@@ -236,7 +227,7 @@ def top(name: str, trial: int) -> list[dict]:
                 "top 5 %": TopRanker(at=0.05, alpha=alpha),
                 "first negative": TopPush(alpha=alpha),
             }[who]
-            _fit(ranker, X_train, y[train])
+            timed_fit(ranker, X_train, y[train])
             scores = ranker.decision_function(X_test)
             records.append({"kind": "top", "data": name, "trial": trial, "method": who, "alpha": alpha,
                             "auc": float(metrics.roc_auc(y[test], scores)),

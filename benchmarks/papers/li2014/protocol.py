@@ -2,12 +2,10 @@
 
 import warnings
 from functools import cache
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -24,6 +22,7 @@ from forerank import (
     metrics,
 )
 
+from ..common import timed_fit
 from .published import DATA
 
 EPSILON = 1e-4
@@ -115,15 +114,6 @@ def _measures(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     }
 
 
-def _fit(ranker: Any, X: Any, y: np.ndarray) -> tuple[bool, float]:
-    """Fit; whether the tolerance was reached, and the time."""
-    begin = perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ranker.fit(X, y)
-    return not any(issubclass(w.category, ConvergenceWarning) for w in caught), perf_counter() - begin
-
-
 def trial(name: str, number: int, who: str, alphas: tuple[float, ...], n_folds: int) -> list[dict]:
     """One split: choose alpha by cross-validated Pos@Top on two thirds, measure on the last third."""
     X, y = _load(name)
@@ -136,7 +126,7 @@ def trial(name: str, number: int, who: str, alphas: tuple[float, ...], n_folds: 
     for inner, held_out in folds:
         for k, alpha in enumerate(alphas):
             ranker = method(who, alpha, int((~y_train[inner]).sum()))
-            reached, _ = _fit(ranker, X_train[inner], y_train[inner])
+            reached, _ = timed_fit(ranker, X_train[inner], y_train[inner])
             settled, fits = settled + reached, fits + 1
             measured = _measures(y_train[held_out], ranker.decision_function(X_train[held_out]))
             for measure in found:
@@ -146,7 +136,7 @@ def trial(name: str, number: int, who: str, alphas: tuple[float, ...], n_folds: 
     for measure in ("pos", "ap") if who in BY_PRECISION else ("pos",):
         alpha = alphas[int(np.argmax(found[measure]))]
         ranker = method(who, alpha, int((~y_train).sum()))
-        reached, seconds = _fit(ranker, X_train, y_train)
+        reached, seconds = timed_fit(ranker, X_train, y_train)
         settled, fits = settled + reached, fits + 1
         measured = _measures(y[test], ranker.decision_function(X_test))
         if measure == "pos":
@@ -161,8 +151,8 @@ def timing(name: str, who: str, alpha: float, repeats: int) -> list[dict]:
     X, y = _load(name)
     (X,) = _prepared(name, X)
     ranker = method(who, alpha, int((~y).sum()))
-    _fit(clone(ranker), X[::50], y[::50])
-    runs = [_fit(clone(ranker), X, y)[1] for _ in range(repeats)]
+    timed_fit(clone(ranker), X[::50], y[::50])
+    runs = [timed_fit(clone(ranker), X, y)[1] for _ in range(repeats)]
     return [{"kind": "time", "data": name, "method": who, "alpha": alpha, "seconds": float(np.median(runs))}]
 
 
@@ -179,8 +169,8 @@ def growth(who: str, alphas: tuple[float, ...], fractions: tuple[float, ...], re
             part, labels = np.ascontiguousarray(X[rows]), y[rows]
             ranker = method(who, alpha, int((~labels).sum()))
             if fraction == fractions[0]:
-                _fit(clone(ranker), part, labels)  # compiles
-            runs = [_fit(clone(ranker), part, labels) for _ in range(repeats)]
+                timed_fit(clone(ranker), part, labels)  # compiles
+            runs = [timed_fit(clone(ranker), part, labels) for _ in range(repeats)]
             record = {"kind": "growth", "method": who, "alpha": alpha, "rows": rows.size}
             reached = all(settled for settled, _ in runs)
             records.append({**record, "seconds": float(np.median([t for _, t in runs])), "settled": reached})

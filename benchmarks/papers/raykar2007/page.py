@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common import Results, provenance, table
+from ..common import Results, provenance, pyplot, table
 from . import protocol, published
 from .protocol import ALL, OURS
 
@@ -222,17 +222,8 @@ def _table_2(results: Results) -> str:
     return words + "\n\n" + table(head, rows)
 
 
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    return plt
-
-
 def _figure_2(results: Results, path: Path) -> str:
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(2, 2, figsize=(9.5, 7.0), layout="constrained")
     by_size = sorted(results.select(kind="sum"), key=lambda r: r["n"])
     n = np.array([r["n"] for r in by_size])
@@ -274,7 +265,7 @@ def _figure_2(results: Results, path: Path) -> str:
 
 
 def _figure_3(results: Results, path: Path) -> str:
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
     records = results.select(kind="eps")
     direct = next(r for r in records if r["eps"] is None)

@@ -1,13 +1,11 @@
 """The experiments: data, folds, methods, selection of parameters, and the tasks they are cut into."""
 
-import warnings
 from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -15,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet, datasets, metrics
 from forerank.pairsums import GriddedPairs, PairBlocks, erfc_sum, erfc_sum_direct
 
+from ..common import timed_fit
 from .published import METHODS, TABLE_1
 
 OURS = "Newton, exact"
@@ -126,16 +125,6 @@ def n_pairs(grade: np.ndarray) -> int:
     return int((sizes.sum() ** 2 - (sizes**2).sum()) // 2)
 
 
-def _fit(ranker: Any, X: np.ndarray, y: np.ndarray) -> tuple[bool, float]:
-    """Fit; whether the tolerance was reached, and the time."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        begin = perf_counter()
-        ranker.fit(X, y)
-        seconds = perf_counter() - begin
-    return not any(issubclass(w.category, ConvergenceWarning) for w in caught), seconds
-
-
 def _scaled(X: np.ndarray, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scaler = StandardScaler().fit(X[train])
     return scaler.transform(X[train]), scaler.transform(X[test])
@@ -148,7 +137,7 @@ def _choose(who: str, X: np.ndarray, y: np.ndarray, values: tuple[float, ...], s
         X_inner, X_held_out = _scaled(X, inner, held_out)
         for k, value in enumerate(values):
             ranker = method(who, value)
-            unsettled += not _fit(ranker, X_inner, y[inner])[0]
+            unsettled += not timed_fit(ranker, X_inner, y[inner])[0]
             found[k] += metrics.wmw(y[held_out], ranker.decision_function(X_held_out)) / N_FOLDS
     return values[int(np.argmax(found))], unsettled
 
@@ -167,11 +156,11 @@ def measure(data: str, variant: str, who: str, fold: int, value: float) -> list[
     X, y = load(data, variant)
     train, test = folds(data)[fold]
     X_train, X_test = _scaled(X, train, test)
-    _fit(method(who, value), X_train[:200], y[train][:200])  # compiles
+    timed_fit(method(who, value), X_train[:200], y[train][:200])  # compiles
     ranker = method(who, value)
-    settled, seconds = _fit(ranker, X_train, y[train])
+    settled, seconds = timed_fit(ranker, X_train, y[train])
     if seconds < REPEATED_BELOW:
-        seconds = float(np.median([seconds, *(_fit(method(who, value), X_train, y[train])[1] for _ in range(4))]))
+        seconds = float(np.median([seconds, *(timed_fit(method(who, value), X_train, y[train])[1] for _ in range(4))]))
     wmw = float(metrics.wmw(y[test], ranker.decision_function(X_test)))
     record = {"kind": "fold", "data": data, "variant": variant, "method": who, "fold": fold, "value": value}
     last = ranker[-1] if hasattr(ranker, "steps") else ranker
@@ -228,9 +217,9 @@ def recommend(user: int, n_columns: int, quick: bool) -> list[dict]:
     for who in USER_METHODS:
         values = ROUNDS[-1:] if who == "RankBoost" else USER_ALPHAS[1:3] if quick else USER_ALPHAS
         value, _ = _choose(who, X[train], y[train], values, user) if len(values) > 1 else (values[0], 0)
-        _fit(method(who, value), X_train[:60], y[train][:60])  # compiles
+        timed_fit(method(who, value), X_train[:60], y[train][:60])  # compiles
         ranker = method(who, value)
-        settled, seconds = _fit(ranker, X_train, y[train])
+        settled, seconds = timed_fit(ranker, X_train, y[train])
         wmw = float(metrics.wmw(y[test], ranker.decision_function(X_test)))
         record = {"kind": "user", "user": user, "columns": n_columns, "method": who, "value": value}
         records.append({**record, "seconds": seconds, "wmw": wmw, "settled": settled, "movies": int(y.size)})
@@ -285,8 +274,8 @@ def fits_by_precision(eps: float | None) -> list[dict]:
     train, test = folds(FIGURE_3_DATA)[0]
     X_train, X_test = _scaled(X, train, test)
     maker = RankNCG("direct", graph="order", alpha=1e-3) if eps is None else RankNCG(graph="order", alpha=1e-3, eps=eps)
-    _fit(clone(maker), X_train[:200], y[train][:200])
-    runs = [_fit(ranker := clone(maker), X_train, y[train]) for _ in range(3 if eps else 1)]
+    timed_fit(clone(maker), X_train[:200], y[train][:200])
+    runs = [timed_fit(ranker := clone(maker), X_train, y[train]) for _ in range(3 if eps else 1)]
     wmw = float(metrics.wmw(y[test], ranker.decision_function(X_test)))
     return [{"kind": "eps", "eps": eps, "seconds": float(np.median([t for _, t in runs])), "wmw": wmw,
              "settled": runs[-1][0], "steps": int(ranker.n_iter_)}]  # fmt: skip

@@ -308,6 +308,5 @@ def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
         )
         upper += split
         return np.concatenate([lower, upper])
-    half_start = np.column_stack([blocks.start[:-1], blocks.split]).ravel()
-    half = np.repeat(np.arange(half_start.size, dtype=np.int32), np.diff(np.append(half_start, blocks.start[-1])))
-    return _stable_by_half(argsort(s[blocks.rows]), half, half_start)
+    half = np.repeat(np.arange(blocks.half_start.size, dtype=np.int32), blocks.half_size)
+    return _stable_by_half(argsort(s[blocks.rows]), half, blocks.half_start)
