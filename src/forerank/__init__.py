@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forerank import bounds, datasets, graphs, metrics
+    from forerank import active, bounds, datasets, graphs, metrics
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -41,6 +41,7 @@ __all__ = [
     "SparseTopPush",
     "TopPush",
     "TopRanker",
+    "active",
     "bounds",
     "datasets",
     "graphs",

@@ -93,11 +93,11 @@ def best_first(values: NDArray, query: Index | None) -> tuple[Index, Index]:
         return order, np.array([0, values.size])
     sizes = np.bincount(query)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    return _deal_out(order, query, bounds[:-1].copy()), np.append(bounds[:-1][sizes > 0], values.size)
+    return deal_out(order, query, bounds[:-1].copy()), np.append(bounds[:-1][sizes > 0], values.size)
 
 
 @njit(cache=True, nogil=True)
-def _deal_out(order, query, place):  # type: ignore[no-untyped-def]
+def deal_out(order, query, place):  # type: ignore[no-untyped-def]
     """One counting pass instead of a second sort: each row, in order, to the next free place of its query."""
     dealt = np.empty_like(order)
     for row in order:
