@@ -797,8 +797,8 @@ def test_pool_ranker_solves_the_problem_with_the_mean_row_spelled_out(storage, w
 def test_pool_ranker_without_unread_rows_is_a_pairwise_ranker():
     X, y = small_pool()
     pairs = PairwiseRanker(alpha=1 / (0.1 * 120), tol=1e-9).fit(X, y)
-    for given, options in ((y, {}), (np.where(y == 1, 1, -1), {}), (np.append(y, [-1] * 0), {"unread_weight": 0.0})):
-        assert_allclose(PoolRanker(tol=1e-9, **options).fit(X, given).coef_, pairs.coef_, atol=1e-8)
+    for labels, options in ((y, {}), (np.where(y == 1, 1, -1), {}), (np.append(y, [-1] * 0), {"unread_weight": 0.0})):
+        assert_allclose(PoolRanker(tol=1e-9, **options).fit(X, labels).coef_, pairs.coef_, atol=1e-8)
     some = np.where(np.arange(120) < 100, y, -1)
     left_out = PairwiseRanker(alpha=1 / (0.1 * 100), tol=1e-9).fit(X[:100], y[:100])
     assert_allclose(PoolRanker(tol=1e-9, unread_weight=0.0).fit(X, some).coef_, left_out.coef_, atol=1e-8)

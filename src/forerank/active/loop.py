@@ -87,6 +87,8 @@ class LabellingLoop:
         1, 0, or -1 for rows without a label.
     ranker_ : fitted estimator
         None until there are labels of both kinds.
+    last_seconds : dict
+        "fit", "score" and "choose": what the open batch took to ask for.
 
     Notes
     -----
@@ -137,7 +139,7 @@ class LabellingLoop:
         self._read_rows: list[int] = []
         self._read_labels: list[int] = []
         self._asked: NDArray[np.intp] | None = None
-        self._seconds: dict[str, float] = {}
+        self.last_seconds: dict[str, float] = {}
         self._agreement: float | None = None
         self._ranks: NDArray[np.float64] | None = None
         self._record = None if record is None else Path(record)
@@ -200,7 +202,7 @@ class LabellingLoop:
         if self.stopped:  # the new ranking may be what a rule waited for
             self._asked = None
             return np.zeros(0, dtype=np.intp)
-        self._append({"asked": self._asked.tolist(), "seconds": self._seconds, "agreement": self._agreement})
+        self._append({"asked": self._asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement})
         return self._asked
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
@@ -220,8 +222,8 @@ class LabellingLoop:
             return
         step = Step(new_rows, new_labels, bool(seed))
         if self._asked is not None and not seed and np.isin(new_rows, self._asked).any():
-            step.seconds, step.agreement = self._seconds, self._agreement
-            self._seconds, self._agreement = {}, None
+            step.seconds, step.agreement = self.last_seconds, self._agreement
+            self.last_seconds, self._agreement = {}, None
         self._append(asdict(step))
         self._take(step)
 
@@ -271,7 +273,7 @@ class LabellingLoop:
                 scores = np.array([scores, *(score_rows(other, self.X) for other in others)])
             scored = perf_counter()
         chosen = strategy.choose(scores, labelled, n=n, groups=self.group, random_state=rng)
-        self._seconds = {"fit": fitted - clock, "score": scored - fitted, "choose": perf_counter() - scored}
+        self.last_seconds = {"fit": fitted - clock, "score": scored - fitted, "choose": perf_counter() - scored}
         return chosen
 
     @property
@@ -359,14 +361,14 @@ class LabellingLoop:
             try:
                 if "asked" in line:
                     self._asked = np.array(line["asked"], dtype=np.intp)
-                    self._seconds, self._agreement = line["seconds"], line["agreement"]
+                    self.last_seconds, self._agreement = line["seconds"], line["agreement"]
                     continue
                 step = Step(**line)
                 rows, labels = self._check_told(step.rows, step.labels)
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"{self._record}, line {number}: {error}") from None
             if step.seconds:
-                self._seconds, self._agreement = {}, None
+                self.last_seconds, self._agreement = {}, None
             self._take(Step(rows, labels, step.seed, step.seconds, step.agreement))
         if len(whole) < len(data):
             with self._record.open("r+b") as file:

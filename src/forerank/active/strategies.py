@@ -22,6 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from forerank._ranking import deal_out, query_numbers
 from forerank.active.posterior import Floats, Index, SortedGroups, check_scores, posterior_of, sort_groups, threshold_of
+from forerank.pairsums.sorting import argsort
 
 __all__ = [
     "STRATEGIES",
@@ -131,8 +132,8 @@ class LossMin(Strategy):
 
     Examples
     --------
-    >>> LossMin().choose([-2.0, 0.1, 0.2, 0.3, 2.0], labelled=[2], n=2)
-    array([3, 1])
+    >>> LossMin().choose([-1.0, -0.9, -0.8, -0.7, 0.9, 1.0, 1.1], labelled=[0], n=2)
+    array([1, 6])
     """
 
     trade_off: float = 0.6
@@ -277,9 +278,7 @@ class Random(Strategy):
     uses_scores: ClassVar[bool] = False
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
-        out = np.empty(pool.rows.size)
-        out[np.argsort(pool.rows)] = rng.uniform(size=pool.rows.size)  # by row number, whatever the scores are
-        return out
+        return rng.uniform(size=int(pool.rows.max()) + 1)[pool.rows]  # by row number, whatever the scores are
 
 
 @dataclass(frozen=True)
@@ -373,7 +372,7 @@ def _mask(labelled: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
 def _highest(pool: SortedGroups, utility: Floats, group: Index | None, n: int) -> tuple[Index, Floats]:
     """The n highest utilities of each group."""
     falling = np.arange(pool.rows.size)[::-1]  # by falling score, and of equal scores the earlier row first
-    order = falling[np.argsort(-utility[falling], kind="stable")]
+    order = falling[argsort(-utility[falling], stable=True)]
     if group is not None:
         number = pool.spread(np.arange(pool.sizes.size))
         order = deal_out(order, number, pool.starts[:-1].copy())

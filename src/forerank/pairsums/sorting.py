@@ -5,6 +5,8 @@ each integer is packed with its row number into one 64-bit word, the words are s
 not for the indirect sort at large n), and rows that share an integer are put right by insertion.
 """
 
+from typing import Literal
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -45,19 +47,21 @@ def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
     return order
 
 
-def argsort(s: NDArray[np.float64]) -> Index:
-    """Row numbers by ascending score, ties in any order. Cost: N log N, about that of ``np.sort(s)``."""
+def argsort(s: NDArray[np.float64], *, stable: bool = False) -> Index:
+    """Row numbers by ascending score; ties in any order, or by row number. Cost: N log N, about ``np.sort(s)``."""
     n = s.size
+    kind: Literal["stable"] | None = "stable" if stable else None
     if n < _PACKING_PAYS_FROM:
-        return np.argsort(s)
+        return np.argsort(s, kind=kind)
     low, high = s.min(), s.max()
     bits = int(n - 1).bit_length()
     with np.errstate(all="ignore"):
         # Infinite for infinite scores and for spans too small or too large to divide by: numpy sorts those.
         scale = (2.0 ** (64 - bits) - 2.0 ** (64 - bits - 20)) / (high - low)
     if not (np.isfinite(scale) and scale > 0.0):
-        return np.argsort(s)
+        return np.argsort(s, kind=kind)
     words = _pack(s, low, scale, np.uint64(bits))
     words.sort()
     order = _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
-    return order if order.size else np.argsort(s)
+    # Words are sorted by row number where keys are equal, and the repair moves no row past an equal one.
+    return order if order.size else np.argsort(s, kind=kind)
