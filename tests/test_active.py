@@ -117,7 +117,7 @@ def slow_diverse(scores, others):
 def pools(draw):
     """Scores with ties, groups, and what is labelled."""
     n = draw(st.integers(1, 25))
-    values = st.one_of(st.integers(-3, 3).map(float), st.floats(-5, 5, allow_subnormal=False))
+    values = st.one_of(st.integers(-3, 3).map(float), st.floats(-5, 5).map(lambda s: round(s, 6)))
     scores = draw(st.lists(values, min_size=n, max_size=n))
     groups = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n))
     labelled = draw(st.lists(st.booleans(), min_size=n, max_size=n))
@@ -804,7 +804,7 @@ def test_pool_ranker_without_unread_rows_is_a_pairwise_ranker():
     assert_allclose(PoolRanker(tol=1e-9, unread_weight=0.0).fit(X, some).coef_, left_out.coef_, atol=1e-8)
     with pytest.raises(ValueError, match="one class only, 1"):
         PoolRanker().fit(X, np.where(y == 1, 1, -1) * 0 + 1)
-    with pytest.raises(ValueError, match="smooth loss"):
+    with pytest.raises(ValueError, match="loss must be one of"):
         PoolRanker(loss="hinge").fit(X, y)
 
 

@@ -397,3 +397,32 @@ class InterceptDesign(Design):
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         inner = self._design.columns(begin, min(end, self.n_columns - 1))
         return np.column_stack([inner, np.ones(self.n_rows)]) if end == self.n_columns else inner
+
+
+class ExtraRowDesign(Design):
+    """Another design with one more row, a dense one, inserted at a place; by default the last."""
+
+    def __init__(self, design: Design, row: Vector, place: int | None = None) -> None:
+        self._design, self._row = design, row
+        self._place = design.n_rows if place is None else place
+        self.n_rows, self.n_columns = design.n_rows + 1, design.n_columns
+
+    def scores(self, w: Vector) -> Vector:
+        return np.insert(self._design.scores(w), self._place, self._row @ w)
+
+    def adjoints(self, G: Vector) -> Vector:
+        inner = np.ascontiguousarray(np.delete(G, self._place, axis=1))
+        return self._design.adjoints(inner) + np.outer(G[:, self._place], self._row)
+
+    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
+        first, second, presence = self._design.moments(np.delete(g, self._place))
+        of_row = g[self._place] * self._row
+        return first + of_row, second + of_row * self._row, presence + g[self._place] * (self._row != 0.0)
+
+    def rows(self, index: Rows) -> Design:
+        here = np.flatnonzero(index == self._place)
+        inner = self._design.rows(np.delete(index - (index > self._place), here))
+        return ExtraRowDesign(inner, self._row, int(here[0])) if here.size else inner
+
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        return np.insert(self._design.columns(begin, end), self._place, self._row[begin:end], axis=0)

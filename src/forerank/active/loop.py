@@ -261,9 +261,11 @@ class LabellingLoop:
         if self.ranker_ is None:
             strategy = make_strategy("random")  # nothing to rank by yet
         elif strategy.uses_scores or self._wants_agreement:
-            known = np.flatnonzero(labelled)
-            qid = None if self.group is None else self.group[known]
-            others = strategy.committee(self._ranker, _safe_indexing(self.X, known), self.labels[known], qid, rng)
+            others = []
+            if strategy.compares_rankers:
+                known = np.flatnonzero(labelled)
+                qid = None if self.group is None else self.group[known]
+                others = strategy.committee(self._ranker, _safe_indexing(self.X, known), self.labels[known], qid, rng)
             fitted = perf_counter()
             scores = score_rows(self.ranker_, self.X)
             self._compare_with_last(scores)

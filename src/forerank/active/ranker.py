@@ -7,6 +7,9 @@ nearly every pair has its margin to learn, and there the pull of a set of rows o
 (Spelling out the pool, row by row, was tried: it cost several times as much and found no more.)
 """
 
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forerank.design import make_design
-from forerank.estimators._base import Ranker, Vector, refuse_more_than_two
-from forerank.estimators._validation import check_number
-from forerank.estimators.linear import PairwiseRanker
+from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design
+from forerank.estimators._base import Ranker, Vector, prevalence_thresholds, refuse_more_than_two, warn_unconverged
+from forerank.estimators._validation import check_choice, check_number
+from forerank.objectives import AllPairs
+from forerank.solvers import newton
+from forerank.threads import serial_blas
 
 __all__ = ["UNLABELLED", "PoolRanker"]
 
 # scikit-learn's mark of a row without a label.
 UNLABELLED = -1
+
+_LOSSES = ("exponential", "logistic", "squared", "squared_hinge")
 
 
 class PoolRanker(Ranker):
@@ -107,8 +114,9 @@ class PoolRanker(Ranker):
         """
         check_number("C", self.C, low=0.0, strict=True)
         check_number("unread_weight", self.unread_weight, low=0.0)
-        if self.loss == "hinge":
-            raise ValueError("PoolRanker needs a smooth loss: 'squared_hinge', 'logistic', 'squared', 'exponential'.")
+        check_choice("loss", self.loss, _LOSSES)
+        check_number("tol", self.tol, low=0.0, strict=True)
+        check_number("max_iter", self.max_iter, low=1, integer=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
         check_classification_targets(y)
         values = np.unique(y)
@@ -125,24 +133,51 @@ class PoolRanker(Ranker):
         return self
 
     def _fit_labelled(self, X: Any, rows: NDArray[np.intp], relevant: NDArray[np.bool_], unread: NDArray) -> None:
-        weight = None
-        mean = None
-        labelled = X[rows]
+        mean = weight = None
         if unread.any() and self.unread_weight > 0.0:
-            mean = make_design(X).adjoint(unread / np.count_nonzero(unread))
+            mean = self._mean_of_the_others(X, rows)
             weight = np.append(np.ones(rows.size), self.unread_weight * np.count_nonzero(~relevant))
             relevant = np.append(relevant, False)
-        reduced = _Reduced(labelled, mean)
-        ranker = PairwiseRanker(
-            self.loss, alpha=1.0 / (self.C * rows.size), tol=self.tol, max_iter=self.max_iter, warm_start=True
-        )
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape[1] == X.shape[1]:
-            ranker.coef_ = reduced.inwards(self.coef_[0])[None, :]
-            ranker.intercept_ = np.zeros(1)
-        ranker.fit(reduced.X, relevant, sample_weight=weight)
-        self.coef_ = reduced.outwards(ranker.coef_[0])[None, :]
-        self.intercept_ = ranker.intercept_
-        self.n_iter_, self.objective_, self.optimality_ = ranker.n_iter_, ranker.objective_, ranker.optimality_
+        problem = _reduced(X, rows, mean)
+        start = problem.inwards(self.coef_[0]) if self._goes_on(X.shape[1]) else None
+        alpha = 1.0 / (self.C * rows.size)
+        objective: Any = AllPairs(relevant.astype(np.int8), self.loss, weight=weight)
+        with serial_blas():
+            result = newton(
+                objective,
+                problem.design,
+                np.full(problem.design.n_columns, alpha),
+                start=start,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+        self.coef_ = problem.outwards(result.w)[None, :]
+        self.intercept_ = -prevalence_thresholds(result.scores, relevant.astype(np.int8), weight, 2)
+        self.n_iter_, self.objective_, self.optimality_ = result.n_iter, result.objective, result.optimality
+        if not result.converged:
+            warn_unconverged(self, "relative gradient norm")
+
+    def _goes_on(self, n_columns: int) -> bool:
+        return bool(self.warm_start) and hasattr(self, "coef_") and self.coef_.shape[1] == n_columns
+
+    def _mean_of_the_others(self, X: Any, rows: NDArray[np.intp]) -> Vector:
+        """The mean of the rows of X that are not among these.
+
+        The sum of all rows is kept for the next warm-started fit on the same X, which then reads the labelled rows
+        only; a new array of values, not a change within it, tells that X is another.
+        """
+        design, values = make_design(X), X.data if sp.issparse(X) else X
+        known, total = getattr(self, "_total", (lambda: None, None))
+        if total is None or not self.warm_start or known() is not values:
+            total = design.adjoint(np.ones(design.n_rows))
+            self._total = weakref.ref(values), total
+        rest = total - design.rows(rows).adjoint(np.ones(rows.size))
+        # What is left of a column after all its entries have been subtracted is rounding.
+        rest[np.abs(rest) <= 1e-12 * np.abs(total)] = 0.0
+        return rest / (design.n_rows - rows.size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_total"}
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Scores: the higher, the further ahead. Cost: one product with X."""
@@ -151,50 +186,44 @@ class PoolRanker(Ranker):
         return make_design(X).scores(self.coef_[0]) + self.intercept_[0]
 
 
-class _Reduced:
-    """The same problem in the columns that labelled rows have, and one more for the mean row outside them.
+@dataclass(frozen=True)
+class _Problem:
+    """What is solved, and how its weights are those of the columns of X."""
 
-    Penalised weights lie in the span of the rows. Outside the columns of the labelled rows that is the span of the
-    mean, so one column along its direction there stands for all of these.
+    design: Design
+    inwards: Callable[[Vector], Vector]
+    outwards: Callable[[Vector], Vector]
+
+
+def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
+    """The labelled rows and the mean row as a design.
+
+    Penalised weights lie in the span of the rows. Where X is sparse and few rows are labelled, most columns are zero in
+    all of these: there the weights are a multiple of the mean row, so one column along its direction stands for all.
     """
+    design = make_design(X).rows(rows)
+    if not sp.issparse(X) or (X.indptr[rows + 1] - X.indptr[rows]).sum() >= X.shape[1]:
+        return _Problem(design if mean is None else ExtraRowDesign(design, mean), np.copy, np.copy)
+    labelled = X[rows]
+    used = np.zeros(X.shape[1], dtype=bool)
+    used[labelled.indices] = True
+    inside = np.flatnonzero(used)
+    columns = (np.cumsum(used) - 1)[labelled.indices]
+    n_columns = inside.size + (mean is not None)
+    design = CSRDesign(labelled.data, columns, labelled.indptr, n_columns)
+    if mean is None:
+        return _Problem(design, lambda w: w[inside], lambda w: _filled(X.shape[1], inside, w))
+    outside = np.where(used, 0.0, mean)
+    length = float(np.linalg.norm(outside))
+    direction = outside / length if length > 0.0 else outside
+    return _Problem(
+        ExtraRowDesign(design, np.append(mean[inside], length)),
+        lambda w: np.append(w[inside], direction @ w),
+        lambda w: _filled(X.shape[1], inside, w[:-1]) + w[-1] * direction,
+    )
 
-    def __init__(self, labelled: Any, mean: Vector | None) -> None:
-        self._n_columns = labelled.shape[1]
-        self._inside: NDArray[np.intp] | None = None
-        if not sp.issparse(labelled):
-            self.X = labelled if mean is None else np.vstack([labelled, mean.astype(labelled.dtype)])
-            return
-        count = np.bincount(labelled.indices, minlength=self._n_columns)
-        self._inside = np.flatnonzero(count)
-        number = np.cumsum(count > 0) - 1
-        columns = number[labelled.indices]
-        indptr, data, width = labelled.indptr, labelled.data, self._inside.size
-        self._outside = np.zeros(0)
-        self._length = 0.0
-        if mean is not None:
-            self._outside = np.where(count > 0, 0.0, mean)
-            self._length = float(np.linalg.norm(self._outside))
-            row = np.append(mean[self._inside], self._length)
-            columns = np.concatenate([columns, np.arange(width + 1)])
-            data = np.concatenate([data, row.astype(data.dtype)])
-            indptr = np.append(indptr, indptr[-1] + width + 1)
-            width += 1
-        self.X = sp.csr_array((data, columns, indptr), shape=(indptr.size - 1, width))
 
-    def inwards(self, w: Vector) -> Vector:
-        if self._inside is None:
-            return w.copy()
-        inside = w[self._inside]
-        if not self._outside.size:
-            return inside
-        along = float(self._outside @ w) / self._length if self._length > 0.0 else 0.0
-        return np.append(inside, along)
-
-    def outwards(self, w: Vector) -> Vector:
-        if self._inside is None:
-            return w.copy()
-        out = np.zeros(self._n_columns)
-        if self._outside.size and self._length > 0.0:
-            out = self._outside * (w[-1] / self._length)
-        out[self._inside] = w[: self._inside.size]
-        return out
+def _filled(n_columns: int, inside: NDArray[np.intp], w: Vector) -> Vector:
+    out = np.zeros(n_columns)
+    out[inside] = w
+    return out

@@ -133,7 +133,7 @@ class LossMin(Strategy):
     Examples
     --------
     >>> LossMin().choose([-1.0, -0.9, -0.8, -0.7, 0.9, 1.0, 1.1], labelled=[0], n=2)
-    array([1, 6])
+    array([1, 2])
     """
 
     trade_off: float = 0.6
