@@ -12,8 +12,8 @@ from . import protocol, published
 MEASURES = {"auc": "AUC", "map": "MAP", "ndcg@10": "NDCG@10"}
 QUICK = "**A quick run: one seeding and few rounds. Its figures only show that everything works.**"
 TABLE_1 = """Methods from the best to the worst by the mean over the curve. `>>` p < 0.01, `>` p < 0.05, `~` neither, by
-a two-sided paired t-test of neighbours. "rounds" pairs every round of every run, as the paper does; rounds of one run are
-alike, so that this test finds differences too easily, and the more runs the more of them. "runs" pairs the means of
+a two-sided paired t-test of neighbours. "rounds" pairs every round of every run, as the paper does; rounds of one run
+are alike, so that this test finds differences too easily, and the more runs the more of them. "runs" pairs the means of
 whole curves, one figure per run."""
 TABLE_2 = """Seconds per round (training, scoring and choosing) and MAP, the mean over all runs. Published: TD2003 on
 the hardware of the day."""

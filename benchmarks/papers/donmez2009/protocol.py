@@ -1,4 +1,4 @@
-"""Section 3.1 of donmez2009, on the data that can be had: seeds per query, a few labels per query and round, RankSVM."""
+"""Section 3.1 of donmez2009 on the data that can be had: seeds per query, some labels per query and round, RankSVM."""
 
 from dataclasses import asdict
 from functools import cache
@@ -92,7 +92,7 @@ def _read(name: str, above: int) -> tuple[NDArray, NDArray, NDArray, NDArray | N
     """Columns scaled to [0, 1] within each query; relevant are grades above the one given."""
     with np.load(datasets.data_directory() / f"{name}.npz") as file:
         X, grade, qid = file["X"].astype(np.float64), file["y"], file["qid"]
-        part = file["part"] if "part" in file else None
+        part = file.get("part")
     for query in np.unique(qid):
         rows = qid == query
         low, high = X[rows].min(axis=0), X[rows].max(axis=0)
