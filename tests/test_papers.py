@@ -15,9 +15,9 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def reproduce(paper, *arguments):
+def reproduce(paper, *arguments, package="benchmarks.papers"):
     return subprocess.run(
-        [sys.executable, "-m", f"benchmarks.papers.{paper}", *map(str, arguments)],
+        [sys.executable, "-m", f"{package}.{paper}", *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -97,3 +97,23 @@ def test_kotlowski2011(tmp_path):
     assert "did not reach their tolerance: none" in page
     for name in ("figure1", "study"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_data
+def test_donmez2009(tmp_path):
+    done = reproduce("donmez2009", "--quick", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "donmez2009.md").read_text()
+    for part in ("Table 1", "Table 2", "Figure 3", "LossMin", "Greedy would choose", "Commit"):
+        assert part in page
+    assert (tmp_path / "figure3-mq2008.png").read_bytes().startswith(b"\x89PNG")
+
+
+@needs_data
+def test_reviews(tmp_path):
+    done = reproduce("reviews", "--quick", "--out", tmp_path, package="benchmarks")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "reviews.md").read_text()
+    for part in ("weighted SVM, greedy", "TopPush, diverse", "When to stop", "Review by review", "Commit"):
+        assert part in page
+    assert (tmp_path / "recall.png").read_bytes().startswith(b"\x89PNG")

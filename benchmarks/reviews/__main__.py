@@ -25,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/reviews", description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--others", type=int, default=2, help="seedings of the other pairs of strategy and ranker")
-    parser.add_argument("--quick", action="store_true", help="the two smallest reviews, one seeding")
+    parser.add_argument("--quick", action="store_true", help="the two smallest reviews, one seeding, few rounds")
     parser.add_argument("--out", type=Path, help="default: bench-output/reviews, or reviews-quick")
     args = parser.parse_args()
     out = args.out or Path("bench-output") / ("reviews-quick" if args.quick else "reviews")
@@ -39,7 +39,7 @@ def main() -> None:
     others = [method for method in every if method not in first + second]
     seedings = 1 if args.quick else protocol.N_SEEDINGS
     tasks = [
-        (f"{name} {seeding} {method}", name, seeding, method)
+        (f"{name} {seeding} {method}", name, seeding, method, 0.5 if args.quick else protocol.BATCH)
         for methods, count in ((first, seedings), (second, seedings), (others, min(args.others, seedings)))
         for seeding in range(count)
         for name in reviews

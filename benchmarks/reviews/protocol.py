@@ -101,13 +101,13 @@ def features(name: str) -> tuple[sp.csr_matrix, NDArray]:
     return tfidf.fit_transform(frame["title"] + " " + frame["abstract"]).tocsr(), frame["label"].to_numpy()
 
 
-def run(name: str, seeding: int, method: str) -> list[dict]:
+def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict]:
     """One review read by one method until the last relevant record is found."""
     X, y = features(name)
     if method == ASREVIEW:
-        found = _by_asreview(name, seeding)
+        found = _by_asreview(name, seeding, batch)
     elif method == "random":
-        found = simulate(X, y, strategy="random", seeds=SEEDS, batch=BATCH, until_recall=1.0, random_state=seeding)
+        found = simulate(X, y, strategy="random", seeds=SEEDS, batch=batch, until_recall=1.0, random_state=seeding)
     else:
         ranker, strategy = method.rsplit(", ", 1)
         found = simulate(
@@ -116,7 +116,7 @@ def run(name: str, seeding: int, method: str) -> list[dict]:
             strategy=strategy,
             ranker=RANKERS[ranker],
             seeds=SEEDS,
-            batch=BATCH,
+            batch=batch,
             until_recall=1.0,
             random_state=seeding,
         )
@@ -137,7 +137,7 @@ def _figures(found: Simulation) -> dict[str, Any]:
     }
 
 
-def _by_asreview(name: str, seeding: int) -> Simulation:
+def _by_asreview(name: str, seeding: int, batch: float) -> Simulation:
     """The default model of asreview, features and all, from the same seeds and with the same batches."""
     from asreview import ActiveLearningCycle
     from asreview.models.models import get_ai_config
@@ -146,7 +146,7 @@ def _by_asreview(name: str, seeding: int) -> Simulation:
     X, y = features(name)
     begun = simulate(X, y, seeds=SEEDS, rounds=0, random_state=seeding)
     cycle = ActiveLearningCycle.from_meta(get_ai_config()["value"])
-    cycle.n_query = lambda results: max(1, int(BATCH * (len(results) - len(begun.seeds))))
+    cycle.n_query = lambda results: max(1, int(batch * (len(results) - len(begun.seeds))))
     simulation = Simulate(_asreview_features(name, cycle), y, cycle, skip_transform=True, print_progress=False)
     simulation.label(begun.seeds)
     with warnings.catch_warnings():

@@ -421,8 +421,10 @@ class ExtraRowDesign(Design):
 
     def rows(self, index: Rows) -> Design:
         here = np.flatnonzero(index == self._place)
-        inner = self._design.rows(np.delete(index - (index > self._place), here))
-        return ExtraRowDesign(inner, self._row, int(here[0])) if here.size else inner
+        design = self._design.rows(np.delete(index - (index > self._place), here))
+        for place in here.tolist():
+            design = ExtraRowDesign(design, self._row, place)
+        return design
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         return np.insert(self._design.columns(begin, end), self._place, self._row[begin:end], axis=0)

@@ -4,26 +4,28 @@ Every answer is written to the record before it counts, one line of JSON per ste
 where it was. What a step draws at random depends on the seed and the number of the step alone, not on what came before.
 """
 
-import hashlib
 import json
 import os
+import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 
-from forerank._ranking import query_numbers
-from forerank.active.posterior import sort_groups
+from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.ranker import UNLABELLED, PoolRanker
 from forerank.active.stopping import Reading, StoppingRule
-from forerank.active.strategies import Strategy, can_fit, fit_rows, make_strategy, score_rows
+from forerank.active.strategies import Strategy, fit_labelled, last_step, make_strategy, score_rows
 
 __all__ = ["LabellingLoop", "Step"]
 
@@ -65,16 +67,16 @@ class LabellingLoop:
         Which rows to ask for; see `forerank.active.strategies`.
     ranker : estimator, optional
         Fitted on the labelled rows and scored on all; `PoolRanker` by default, or with `qid` a `PairwiseRanker`. It is
-        cloned. Rankers that can be are warm-started. One with the attribute `learns_from_unlabelled` is fitted on all
-        rows, with the label -1 where there is none.
+        cloned. Linear rankers with `warm_start` are warm-started. One with the attribute `learns_from_unlabelled` is
+        fitted on all rows, with the label -1 where there is none.
     batch : int or float, default=1
         How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows read so far, rounded
         down, and at least one: fast at the end, where one label changes little.
     qid : array-like of shape (n_rows,), optional
-        The group of each row; the ranker's fit must take it.
+        The group of each row: batches are per group. A ranker whose fit has the parameter `qid` is given it too.
     stopping : StoppingRule, optional
         Looked at before each batch. Without it, reading ends with the last row.
-    random_state : int, RandomState or None
+    random_state : int, numpy.random.Generator, RandomState or None
         Kept in the record.
     record : path, optional
         A file of JSON lines that holds every answer. Where it exists, the loop goes on from it; a record of other rows
@@ -83,7 +85,7 @@ class LabellingLoop:
     Attributes
     ----------
     steps : list of Step
-    labels : array of shape (n_rows,)
+    labels : array of shape (n_rows,), read-only
         1, 0, or -1 for rows without a label.
     ranker_ : fitted estimator
         None until there are labels of both kinds.
@@ -93,7 +95,8 @@ class LabellingLoop:
     Notes
     -----
     A resumed loop asks for the batch that was open. From then on a warm-started ranker may differ from that of a loop
-    that was never interrupted by what its tolerance allows.
+    that was never interrupted by what its tolerance allows, and `RankingStable` does not see how the first ranking
+    differs from the last one before the interruption.
 
     Examples
     --------
@@ -120,67 +123,82 @@ class LabellingLoop:
         random_state: Any = None,
         record: str | os.PathLike | None = None,
     ) -> None:
-        self.X = X.tocsr() if sp.issparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
-        if self.X.ndim not in (1, 2) or not self.X.shape[0]:
+        self.X = _table(X)
+        if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
             raise ValueError(f"X has shape {self.X.shape}; a table is expected, one row per record.")
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
         self.batch = _check_batch(batch)
-        self.group = None if qid is None else query_numbers(qid, self.n_rows)
+        self.group = group_numbers(qid, self.n_rows)
         if stopping is not None and not isinstance(stopping, StoppingRule):
             raise TypeError(f"stopping must be a stopping rule such as Budget(100); got {stopping!r}.")
         self.stopping = stopping
+        if stopping is not None and stopping.promises_recall and not self.strategy.relevant_first:
+            warnings.warn(
+                f"RecallBound promises a recall for readings that put the relevant first. {self.strategy!r} looks for "
+                "other records, so the promise does not hold. Use Greedy, or another stopping rule.",
+                UserWarning,
+                stacklevel=2,
+            )
         if ranker is None:
             ranker = PoolRanker() if qid is None else _grouped_default()
         self._ranker = clone(ranker)
         self.ranker_: Any = None
-        self.labels = np.full(self.n_rows, UNLABELLED)
+        self._labels = np.full(self.n_rows, UNLABELLED)
         self.steps: list[Step] = []
-        self._read_rows: list[int] = []
-        self._read_labels: list[int] = []
+        self._order = np.empty(self.n_rows, dtype=np.intp)
+        self._n_read = self._n_seeds = 0
         self._asked: NDArray[np.intp] | None = None
         self.last_seconds: dict[str, float] = {}
         self._agreement: float | None = None
         self._ranks: NDArray[np.float64] | None = None
+        # Drawn here where none is given, so that the record has it.
+        self.random_state = seed_number(random_state)
         self._record = None if record is None else Path(record)
-        settings = {
-            "format": _FORMAT,
-            "rows": self.n_rows,
-            "content": _fingerprint(self.X),
-            "strategy": repr(self.strategy),
-            "ranker": " ".join(repr(self._ranker).split()),
-            "batch": self.batch,
-        }
-        if self._record is not None and self._record.exists():
-            self.random_state = self._take_up(settings)
-        else:
-            # Drawn here where none is given, so that the record has it.
-            fixed = isinstance(random_state, int | np.integer)
-            self.random_state = int(random_state) if fixed else int(check_random_state(random_state).randint(2**31))
-            if self._record is not None:
-                self._create({**settings, "random_state": self.random_state})
+        self._record_size = 0
+        if self._record is not None:
+            settings = {
+                "format": _FORMAT,
+                "rows": self.n_rows,
+                "content": joblib.hash(self.X),
+                "groups": None if self.group is None else joblib.hash(self.group),
+                "strategy": repr(self.strategy),
+                "ranker": _described(self._ranker),
+                "batch": self.batch,
+                "random_state": self.random_state,
+            }
+            if self._record.exists():
+                self._take_up(settings, any_seed=random_state is None)
+            else:
+                self._create(settings)
 
     # --- What has been read ---
 
     @property
     def reading(self) -> Reading:
         """Labels in the order of reading, without the seeds."""
-        n_seeds = sum(len(step.rows) for step in self.steps if step.seed)
         agreement = []
         if self._wants_agreement:
             agreement = [step.agreement for step in self.steps if step.agreement is not None]
             agreement += [] if self._agreement is None else [self._agreement]
-        return Reading(self.n_rows - n_seeds, np.array(self._read_labels, dtype=bool), agreement)
+        return Reading(self.n_rows - self._n_seeds, self._labels[self.order] == 1, agreement)
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """The label of each row; change it by `tell`."""
+        view = self._labels.view()
+        view.flags.writeable = False
+        return view
 
     @property
     def order(self) -> NDArray[np.intp]:
         """Rows in the order of reading, without the seeds."""
-        return np.array(self._read_rows, dtype=np.intp)
+        return self._order[: self._n_read].copy()
 
     @property
     def stopped(self) -> str | None:
         """Why reading is over, or None. To read on all the same, set `stopping` to another rule or None."""
-        if not (self.labels == UNLABELLED).any():
+        if self._n_read + self._n_seeds == self.n_rows:
             return "every record is labelled"
         return None if self.stopping is None else self.stopping.reason(self.reading)
 
@@ -191,19 +209,16 @@ class LabellingLoop:
 
         Until some of them are told, the answer stays the same.
         """
+        nothing = np.zeros(0, dtype=np.intp)
+        if self.stopped:
+            return nothing
         if self._asked is not None:
-            still_open = self._asked[self.labels[self._asked] == UNLABELLED]
+            still_open = self._asked[self._labels[self._asked] == UNLABELLED]
             if still_open.size:
                 return still_open
-            self._asked = None
-        if self.stopped:
-            return np.zeros(0, dtype=np.intp)
         self._asked = self._choose()
-        if self.stopped:  # the new ranking may be what a rule waited for
-            self._asked = None
-            return np.zeros(0, dtype=np.intp)
         self._append({"asked": self._asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement})
-        return self._asked
+        return nothing if self.stopped else self._asked.copy()  # the new ranking may be what a rule waited for
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
         """Labels of some rows, asked for or not. Either all are taken or, where one is wrong, none.
@@ -217,6 +232,10 @@ class LabellingLoop:
         seed : bool, default=False
             Known before reading began: learnt from, but not counted as read.
         """
+        if seed and self._n_read:
+            raise ValueError(
+                "Seeds are what is known before reading begins, and records have been read. Leave out seed."
+            )
         new_rows, new_labels = self._check_told(rows, labels)
         if not new_rows:
             return
@@ -233,25 +252,18 @@ class LabellingLoop:
 
     def fit(self) -> Any:
         """Fit the ranker on all labels so far; None while they are of one kind."""
-        known = np.flatnonzero(self.labels != UNLABELLED)
-        y = self.labels[known]
-        qid = None if self.group is None else self.group[known]
-        if not can_fit(y, qid):
-            return None
-        if getattr(self._ranker, "learns_from_unlabelled", False):
-            fit_rows(self._ranker, self.X, self.labels, None)
-        else:
-            fit_rows(self._ranker, _safe_indexing(self.X, known), y, qid)
-        self.ranker_ = self._ranker
-        _start_warm_from_now_on(self._ranker)
+        fitted = fit_labelled(self._ranker, self.X, self._labels, self.group)
+        if fitted is not None:
+            self.ranker_ = fitted
+            _start_warm_from_now_on(fitted)
         return self.ranker_
 
     # --- Inside ---
 
     def _choose(self) -> NDArray[np.intp]:
         rng = np.random.default_rng([self.random_state, len(self.steps)])
-        labelled = self.labels != UNLABELLED
-        n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * len(self._read_rows)))
+        labelled = self._labels != UNLABELLED
+        n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * self._n_read))
         clock = perf_counter()
         if self.strategy.uses_scores or self._wants_agreement:
             self.fit()
@@ -263,9 +275,7 @@ class LabellingLoop:
         elif strategy.uses_scores or self._wants_agreement:
             others = []
             if strategy.compares_rankers:
-                known = np.flatnonzero(labelled)
-                qid = None if self.group is None else self.group[known]
-                others = strategy.committee(self._ranker, _safe_indexing(self.X, known), self.labels[known], qid, rng)
+                others = strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
             fitted = perf_counter()
             scores = score_rows(self.ranker_, self.X)
             self._compare_with_last(scores)
@@ -286,7 +296,7 @@ class LabellingLoop:
         """Rank correlation over the rows that are still open, within groups."""
         if not self._wants_agreement:
             return
-        still_open = np.flatnonzero(self.labels == UNLABELLED)
+        still_open = np.flatnonzero(self._labels == UNLABELLED)
         before, self._ranks = self._ranks, scores
         if before is None or still_open.size < 2:
             return
@@ -297,11 +307,15 @@ class LabellingLoop:
             centred[groups.rows] = groups.ranks() - groups.spread(0.5 * (groups.sizes + 1))
             ranks.append(centred[still_open])
         norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
-        self._agreement = float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 1.0
+        self._agreement = float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0  # a constant agrees with nothing
 
     def _check_told(self, rows: Any, labels: Any) -> tuple[list[int], list[int]]:
-        if np.ndim(rows) == 0:
+        if isinstance(rows, np.ndarray) and rows.ndim == 0:
+            rows = rows.item()
+        if not isinstance(rows, Iterable) or isinstance(rows, str):
             rows, labels = [rows], [labels]
+        elif not isinstance(labels, Iterable) or isinstance(labels, str):
+            raise ValueError(f"Several rows were told with the one label {labels!r}; give one label per row.")
         rows, labels = list(rows), list(labels)
         if len(rows) != len(labels):
             raise ValueError(f"{len(rows)} rows were told with {len(labels)} labels; give one label per row.")
@@ -309,22 +323,24 @@ class LabellingLoop:
         for row, label in zip(rows, labels, strict=True):
             number = _row_number(row, self.n_rows)
             value = _label(label, number)
-            before = told.get(number, int(self.labels[number]))
+            before = told.get(number, int(self._labels[number]))
             if before not in (UNLABELLED, value):
                 raise ValueError(
                     f"Row {number} is told to be {_WORD[value]} but was told before to be {_WORD[before]}. Nothing of "
                     "this call was taken."
                 )
-            if self.labels[number] == UNLABELLED:
+            if self._labels[number] == UNLABELLED:
                 told[number] = value
         return list(told), list(told.values())
 
     def _take(self, step: Step) -> None:
-        self.labels[step.rows] = step.labels
+        self._labels[step.rows] = step.labels
         self.steps.append(step)
-        if not step.seed:
-            self._read_rows += step.rows
-            self._read_labels += step.labels
+        if step.seed:
+            self._n_seeds += len(step.rows)
+        else:
+            self._order[self._n_read : self._n_read + len(step.rows)] = step.rows
+            self._n_read += len(step.rows)
 
     # --- The record ---
 
@@ -337,22 +353,30 @@ class LabellingLoop:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self._record)
+        self._record_size = self._record.stat().st_size
 
     def _append(self, line: dict[str, Any]) -> None:
-        """On disk before it counts."""
+        """On disk before it counts; nothing is added to a file that is not as this loop left it."""
         if self._record is None:
             return
+        size = self._record.stat().st_size if self._record.exists() else None
+        if size != self._record_size:
+            what = "is gone" if size is None else "was changed by something else, such as a second loop on it"
+            raise RuntimeError(f"{self._record} {what}; the last answer was not taken. Open the record anew to go on.")
         with self._record.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
+            self._record_size = file.tell()
 
-    def _take_up(self, settings: dict[str, Any]) -> int:
+    def _take_up(self, settings: dict[str, Any], *, any_seed: bool) -> None:
         """Read the record; the line that an interruption cut short is dropped, from the file too."""
         assert self._record is not None
         data = self._record.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         head, *lines = self._parsed(whole)
+        if any_seed:
+            settings["random_state"] = self.random_state = head["random_state"]
         for name, value in settings.items():
             if head.get(name) != value:
                 raise ValueError(
@@ -375,7 +399,7 @@ class LabellingLoop:
         if len(whole) < len(data):
             with self._record.open("r+b") as file:
                 file.truncate(len(whole))
-        return int(head["random_state"])
+        self._record_size = len(whole)
 
     def _parsed(self, text: bytes) -> list[dict[str, Any]]:
         parsed = []
@@ -431,22 +455,34 @@ def _grouped_default() -> Any:
 
 def _start_warm_from_now_on(ranker: Any) -> None:
     """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to fit anew."""
-    last = ranker.steps[-1][1] if hasattr(ranker, "steps") else ranker
+    last = last_step(ranker)
     if hasattr(last, "coef_") and "warm_start" in last.get_params(deep=False):
         last.set_params(warm_start=True)
 
 
-def _fingerprint(X: Any) -> str:
-    """A hash of the shape and of some rows, which tells other data apart."""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, 50).astype(np.intp))
-    part = _safe_indexing(X, rows)
-    if sp.issparse(part):
-        blocks = [part.indices.astype(np.int64), part.data.astype(np.float64)]
-    else:
-        values = np.asarray(part)
-        blocks = [values.astype(np.float64)] if values.dtype.kind in "biuf" else []
-        blocks = blocks or [np.frombuffer(repr(values.tolist()).encode(), dtype=np.uint8)]
-    digest = hashlib.sha256(repr(tuple(X.shape)).encode())
-    for block in blocks:
-        digest.update(np.ascontiguousarray(block).tobytes())
-    return digest.hexdigest()[:16]
+def _table(X: Any) -> Any:
+    """Rows that can be taken by number: CSR, a frame as it is, or an array (of objects where X is a list of texts)."""
+    if sp.issparse(X):
+        return X.tocsr()
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        return X
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _described(ranker: Any) -> str:
+    """The ranker in words, the same in every process."""
+    with config_context(print_changed_only=True):
+        text = ranker.__repr__(N_CHAR_MAX=100_000) if isinstance(ranker, BaseEstimator) else repr(ranker)
+    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
+
+
+def seed_number(random_state: Any) -> int:
+    """A number to seed generators with."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        return int(check_random_state(random_state).randint(2**31))
+    if random_state < 0:
+        raise ValueError(f"random_state must not be negative; got {random_state!r}.")
+    return int(random_state)

@@ -92,7 +92,9 @@ class RankThreshold:
 
 
 def threshold_of(groups: SortedGroups) -> RankThreshold:
-    scores, starts, sizes = groups.scores, groups.starts, groups.sizes
+    starts, sizes = groups.starts, groups.sizes
+    factor = _safe_factor(groups)
+    scores = groups.scores * factor
     gap = np.empty(scores.size)
     gap[:-1] = np.diff(scores)
     gap[starts[1:] - 1] = -1.0  # the last row of a group has none above it
@@ -108,14 +110,20 @@ def threshold_of(groups: SortedGroups) -> RankThreshold:
     scale = (
         _LOGISTIC_SCALE * unit * np.sqrt(np.add.reduceat((deviation / groups.spread(unit)) ** 2, starts[:-1]) / sizes)
     )
-    return RankThreshold(at - starts[:-1] + 1, scores[at], np.where(largest > 0.0, scale, 1.0))
+    return RankThreshold(at - starts[:-1] + 1, groups.scores[at], np.where(largest > 0.0, scale / factor, 1.0))
 
 
 def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Floats:
     """P(y = +1 | x) of each place."""
-    z = (groups.scores - groups.spread(threshold.score)) / groups.spread(threshold.scale)
+    factor = _safe_factor(groups)
+    z = groups.scores * factor - groups.spread(threshold.score * factor)
     with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z))
+        return 1.0 / (1.0 + np.exp(-z / groups.spread(threshold.scale * factor)))
+
+
+def _safe_factor(groups: SortedGroups) -> float:
+    """A power of two that keeps sums and differences of the largest doubles finite; mostly one."""
+    return 2.0**-64 if np.abs(groups.scores).max() > 2.0**900 else 1.0
 
 
 def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
@@ -150,8 +158,17 @@ def _sorted(scores: ArrayLike, groups: Any) -> SortedGroups:
     values = check_scores(scores)
     if not values.size:
         raise ValueError("scores is empty; a threshold needs at least one row.")
-    number = None if groups is None else query_numbers(groups, values.size)
-    return sort_groups(values, number, np.arange(values.size))
+    return sort_groups(values, group_numbers(groups, values.size), np.arange(values.size))
+
+
+def group_numbers(groups: Any, n_rows: int) -> Index | None:
+    """0, 1, ... in sorted order of the labels; labels of several types, which have no order, as they come."""
+    if groups is None:
+        return None
+    if isinstance(groups, list | tuple) and len({type(label) for label in groups}) == 1:
+        table = np.asarray(groups)
+        groups = table if table.ndim == 1 else groups
+    return query_numbers(groups, n_rows)
 
 
 def check_scores(scores: ArrayLike) -> Floats:

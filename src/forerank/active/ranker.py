@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -51,7 +52,8 @@ class PoolRanker(Ranker):
         The gradient norm asked for, relative to the gradient at zero.
     max_iter : int, default=200
     warm_start : bool, default=False
-        Whether a second call of fit begins at the weights of the first.
+        Whether a second call of fit begins at the weights of the first. The sum of the rows is kept for it too, so
+        the values of an X must not be changed in place between fits.
 
     Attributes
     ----------
@@ -139,10 +141,10 @@ class PoolRanker(Ranker):
             weight = np.append(np.ones(rows.size), self.unread_weight * np.count_nonzero(~relevant))
             relevant = np.append(relevant, False)
         problem = _reduced(X, rows, mean)
-        start = problem.inwards(self.coef_[0]) if self._goes_on(X.shape[1]) else None
         alpha = 1.0 / (self.C * rows.size)
         objective: Any = AllPairs(relevant.astype(np.int8), self.loss, weight=weight)
-        with serial_blas():
+        with serial_blas():  # threads cost more than they save on products of this size
+            start = problem.inwards(self.coef_[0]) if self._goes_on(X.shape[1]) else None
             result = newton(
                 objective,
                 problem.design,
@@ -178,6 +180,16 @@ class PoolRanker(Ranker):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_total"}
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on the rows that have a label."""
+        check_is_fitted(self)
+        labels = np.asarray(y)
+        if UNLABELLED not in self.classes_.tolist() and labels.dtype.kind in "if":
+            kept = np.flatnonzero(labels != UNLABELLED)
+            X, y = _safe_indexing(X, kept), labels[kept]
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        return float(super().score(X, y, sample_weight))
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Scores: the higher, the further ahead. Cost: one product with X."""

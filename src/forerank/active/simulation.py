@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +98,8 @@ class Simulation:
 
     def work_saved(self, recall: float = 0.95) -> float:
         """WSS: the share of the records left unread at that recall, beyond what reading in any order would leave."""
+        if not self.n_records:
+            raise ValueError("Every record was a seed: there was nothing to read.")
         return (self.n_records - self.records_to_recall(recall)) / self.n_records - (1.0 - recall)
 
 
@@ -156,10 +159,12 @@ def simulate(
     classes, codes = encode_classes(labels)
     if classes.size != 2:
         raise ValueError(f"y holds {classes.size} classes; two are expected, relevant and irrelevant.")
-    # The seed of the loop is drawn first, so that random_state=None differs from call to call in all of it.
-    entropy = int(np.random.default_rng(random_state if isinstance(random_state, int | None) else None).integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        entropy = int(random_state.randint(2**31))
+    if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0):
+        raise ValueError(f"rounds must be a whole number, not negative; got {rounds!r}.")
+    if until_recall is not None and not 0.0 <= until_recall <= 1.0:
+        raise ValueError(f"until_recall must lie between 0 and 1; got {until_recall!r}.")
+    if test is not None and record is not None:
+        raise ValueError("Measures on test rows are not kept in a record; leave out test or record.")
     loop = LabellingLoop(
         X,
         strategy=strategy,
@@ -167,20 +172,26 @@ def simulate(
         batch=batch,
         qid=qid,
         stopping=stopping,
-        random_state=entropy,
+        random_state=random_state,
         record=record,
     )
     if loop.n_rows != codes.size:
         raise ValueError(f"X has {loop.n_rows} rows and y has {codes.size}; both need one entry per row.")
     if loop.steps:
         seed_rows = np.array([row for step in loop.steps if step.seed for row in step.rows], dtype=np.intp)
+        told = np.flatnonzero(loop.labels >= 0)
+        wrong = told[loop.labels[told] != codes[told]]
+        if wrong.size:
+            raise ValueError(
+                f"The record {record} has another label than y for row {wrong[0]}. Is it that of other data?"
+            )
     else:
-        seed_rows = _seed_rows(seeds, codes, loop.group, np.random.default_rng([entropy, 2**31]))
-    loop.tell(seed_rows, codes[seed_rows], seed=True)
+        seed_rows = _seed_rows(seeds, codes, loop.group, np.random.default_rng([loop.random_state, 2**31]))
+        loop.tell(seed_rows, codes[seed_rows], seed=True)
     open_relevant = int(codes.sum() - codes[seed_rows].sum())
     measure = _measure(test, measures, classes)
     result = Simulation([], [], loop.n_rows - seed_rows.size, open_relevant, seed_rows.tolist(), [])
-    n_rounds = 0
+    n_rounds = sum(not step.seed for step in loop.steps)
     while (rounds is None or n_rounds < rounds) and not _found_enough(loop, until_recall, open_relevant):
         rows = loop.ask()
         if not rows.size:
@@ -196,9 +207,8 @@ def simulate(
     result.read = [0, *np.cumsum([len(step.rows) for step in loop.steps if not step.seed]).tolist()]
     timed = [step.seconds for step in loop.steps if step.seconds]
     result.seconds = {name: [seconds[name] for seconds in timed] for name in ("fit", "score", "choose")}
-    result.stopped = loop.stopped or (
-        "the rounds are over" if n_rounds == rounds else "the recall asked for is reached"
-    )
+    over = rounds is not None and n_rounds >= rounds
+    result.stopped = loop.stopped or ("the rounds are over" if over else "the recall asked for is reached")
     return result
 
 
@@ -211,8 +221,12 @@ def _found_enough(loop: LabellingLoop, until_recall: float | None, n_relevant: i
 def _seed_rows(seeds: Any, codes: NDArray, group: NDArray | None, rng: np.random.Generator) -> NDArray[np.intp]:
     if not isinstance(seeds, tuple):
         rows = np.asarray(seeds)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ValueError("seeds must be row numbers, or a tuple (n_relevant, n_irrelevant).")
+        if np.unique(rows).size < rows.size:
+            raise ValueError("seeds names a row twice. For counts give a tuple: seeds=(n_relevant, n_irrelevant).")
+        if rows.size and not 0 <= rows.min() <= rows.max() < codes.size:
+            raise ValueError(f"seeds names rows from {rows.min()} to {rows.max()}, and there are {codes.size} rows.")
         return rows.astype(np.intp)
     if len(seeds) != 2 or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in seeds):
         raise ValueError(f"seeds as a tuple are (n_relevant, n_irrelevant), two counts; got {seeds!r}.")
@@ -234,8 +248,12 @@ def _seed_rows(seeds: Any, codes: NDArray, group: NDArray | None, rng: np.random
 def _measure(test: tuple | None, measures: Iterable[str], classes: NDArray) -> Callable[[Any], dict] | None:
     if test is None:
         return None
+    if not isinstance(test, tuple) or len(test) not in (2, 3):
+        raise ValueError("test must be (X_test, y_test) or (X_test, y_test, qid_test).")
     X, y, qid = test if len(test) == 3 else (*test, None)
     relevant = np.asarray(y) == classes[1]
+    if not np.all(relevant | (np.asarray(y) == classes[0])):
+        raise ValueError(f"y_test has other labels than y, which has {classes.tolist()}.")
     names = list(measures)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
@@ -276,7 +294,10 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT:
     >>> round(found.difference, 3), found.p < 0.05
     (0.2, True)
     """
-    gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 1 or not first.size:
+        raise ValueError(f"Pairs are expected, and the shapes are {first.shape} and {second.shape}.")
+    gap = first - second
     n, mean = gap.size, float(gap.mean())
     if n < 2:
         return PairedT(mean, -np.inf, np.inf, 1.0, n)
@@ -336,6 +357,8 @@ class StrategyComparison:
             raise ValueError(f"over must be 'curve' or 'runs'; got {over!r}.")
         first, second = self.values(measure, a), self.values(measure, b)
         length = min(first.shape[1], second.shape[1])
+        if length < 2:
+            raise ValueError("No round was run: there is nothing to compare but the start, which is the same for all.")
         first, second = first[:, 1:length], second[:, 1:length]  # the start is the same for all
         if over == "runs":
             first, second = first.mean(axis=1), second.mean(axis=1)
@@ -355,9 +378,10 @@ class StrategyComparison:
         return text
 
     def records_to_recall(self, recall: float = 0.95) -> dict[str, Floats]:
-        """For each method, the records read in each run until that recall was reached."""
+        """For each method, the records read in each run until that recall was reached; NaN where it never was."""
         return {
-            name: np.array([run.records_to_recall(recall) for run in runs], float) for name, runs in self.runs.items()
+            name: np.array([_quietly(run.records_to_recall, recall) for run in runs])
+            for name, runs in self.runs.items()
         }
 
     def table(self, recalls: Sequence[float] = (0.5, 0.8, 0.95, 1.0)) -> list[dict[str, Any]]:
@@ -449,11 +473,17 @@ def compare(
     True
     """
     methods = _methods(strategies)
+    if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
+        raise ValueError(f"n_runs must be a whole number of at least 1; got {n_runs!r}.")
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ValueError(f"random_state must be a whole number, the seed of the first run; got {random_state!r}.")
+    if "record" in options:
+        raise ValueError("Runs cannot share a record; results=PATH keeps those that are finished.")
     tasks = [(name, k) for k in range(n_runs) for name in methods]
-    kept = _Kept(results, {"n_rows": int(np.shape(y)[0]), "random_state": random_state, "options": repr(options)})
+    kept = _Kept(results, methods, {"random_state": int(random_state), "data": [X, y], "options": options})
     todo = [task for task in tasks if task not in kept.done]
     run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_one)(task, X, y, {**options, **methods[task[0]], "random_state": random_state + task[1]})
+        delayed(_one)(task, X, y, {**options, **methods[task[0]], "random_state": int(random_state) + task[1]})
         for task in todo
     )
     with Progress(disable=not progress, transient=True) as bar:
@@ -486,14 +516,15 @@ def _methods(strategies: Any) -> dict[str, dict[str, Any]]:
 
 
 class _Kept:
-    """Finished runs, in a file where one is given."""
+    """Finished runs, in a file where one is given, with hashes that tell other data and other methods apart."""
 
-    def __init__(self, path: Any, settings: dict[str, Any]) -> None:
+    def __init__(self, path: Any, methods: dict[str, dict], settings: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
         self.done: dict[tuple[str, int], Simulation] = {}
         if self._path is None:
             return
-        head = json.dumps(settings) + "\n"
+        self._methods = {name: joblib.hash(options) for name, options in methods.items()}
+        head = json.dumps({name: joblib.hash(value) for name, value in settings.items()}) + "\n"
         if not self._path.exists():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_text(head)
@@ -504,6 +535,10 @@ class _Kept:
             raise ValueError(f"{self._path} has runs of other data or options. Remove it, or choose another path.")
         for line in whole[len(head) :].splitlines():
             entry = json.loads(line)
+            if self._methods.get(entry["method"], entry["options"]) != entry["options"]:
+                raise ValueError(
+                    f"{self._path} has runs of {entry['method']!r} with other options. Give the method another name."
+                )
             self.done[entry["method"], entry["run"]] = Simulation(**entry["simulation"])
         self._path.write_text(whole)
 
@@ -511,7 +546,8 @@ class _Kept:
         self.done[task] = simulation
         if self._path is not None:
             with self._path.open("a") as file:
-                file.write(json.dumps({"method": task[0], "run": task[1], "simulation": asdict(simulation)}) + "\n")
+                line = {"method": task[0], "run": task[1], "options": self._methods[task[0]]}
+                file.write(json.dumps({**line, "simulation": asdict(simulation)}) + "\n")
 
 
 def _prolonged(values: Floats, length: int) -> Floats:

@@ -52,6 +52,8 @@ class StoppingRule:
 
     # Must rankings be compared for this rule?
     needs_agreement = False
+    # Does it rest on relevant records being read first?
+    promises_recall = False
 
     def reason(self, reading: Reading) -> str | None:
         raise NotImplementedError
@@ -73,6 +75,10 @@ class Any_(StoppingRule):
     def needs_agreement(self) -> bool:  # type: ignore[override]
         return any(rule.needs_agreement for rule in self.rules)
 
+    @property
+    def promises_recall(self) -> bool:  # type: ignore[override]
+        return any(rule.promises_recall for rule in self.rules)
+
     def reason(self, reading: Reading) -> str | None:
         return next((why for rule in self.rules if (why := rule.reason(reading)) is not None), None)
 
@@ -87,6 +93,10 @@ class All(StoppingRule):
     def needs_agreement(self) -> bool:  # type: ignore[override]
         return any(rule.needs_agreement for rule in self.rules)
 
+    @property
+    def promises_recall(self) -> bool:  # type: ignore[override]
+        return any(rule.promises_recall for rule in self.rules)
+
     def reason(self, reading: Reading) -> str | None:
         reasons = [rule.reason(reading) for rule in self.rules]
         return None if None in reasons else "; ".join(why for why in reasons if why)
@@ -94,7 +104,7 @@ class All(StoppingRule):
 
 @dataclass(frozen=True)
 class Budget(StoppingRule):
-    """Stops after n records."""
+    """Stops after n records; a batch that was begun is read to its end."""
 
     n: int
 
@@ -124,8 +134,10 @@ class IrrelevantInARow(StoppingRule):
 class RecallBound(StoppingRule):
     """Stops when the recall has reached a target, at a confidence that holds however often one looks.
 
-    The recall is that of the records open at the start: f found of K. See the head of this module for what is assumed
-    and why the promise holds.
+    The recall is that of the records open at the start: f found of K. The promise holds for any reading in which the
+    next record is at least as likely to be relevant, given all that came before, as one drawn at random from the unread
+    ones: that of a sensible ranker with `Greedy`, and of `Random`. Strategies that look for something else than
+    relevant records, such as `Uncertain`, break it. See the head of this module for why it holds.
 
     Parameters
     ----------
@@ -137,6 +149,7 @@ class RecallBound(StoppingRule):
 
     target: float = 0.95
     confidence: float = 0.95
+    promises_recall = True
 
     def __post_init__(self) -> None:
         for name in ("target", "confidence"):

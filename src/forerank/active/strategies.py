@@ -20,8 +20,18 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from forerank._ranking import deal_out, query_numbers
-from forerank.active.posterior import Floats, Index, SortedGroups, check_scores, posterior_of, sort_groups, threshold_of
+from forerank._ranking import deal_out
+from forerank.active.posterior import (
+    Floats,
+    Index,
+    SortedGroups,
+    check_scores,
+    group_numbers,
+    posterior_of,
+    sort_groups,
+    threshold_of,
+)
+from forerank.active.ranker import UNLABELLED
 from forerank.pairsums.sorting import argsort
 
 __all__ = [
@@ -46,6 +56,8 @@ class Strategy:
 
     # Does the strategy look at the scores at all? Where it does not, no ranker need be fitted.
     uses_scores: ClassVar[bool] = True
+    # Is what it chooses at least as likely to be relevant as a row drawn at random? A promise on recall rests on that.
+    relevant_first: ClassVar[bool] = False
     # Does it take the scores of several rankers, as `committee` makes them?
     compares_rankers: ClassVar[bool] = False
 
@@ -83,7 +95,8 @@ class Strategy:
         Returns
         -------
         rows : array of int
-            Group by group in sorted order of the groups' labels, in each the highest utility first.
+            Group by group in sorted order of the groups' labels (labels of several types: as they come), in each the
+        highest utility first.
         utility : array of float
             Only if `return_utility`.
         """
@@ -91,7 +104,7 @@ class Strategy:
             raise ValueError(f"n must be a whole number of at least 1; got {n!r}.")
         current, others = self._read_scores(scores, X)
         open_rows = np.flatnonzero(~_mask(labelled, current.size))
-        group = None if groups is None else query_numbers(groups, current.size)
+        group = group_numbers(groups, current.size)
         if not open_rows.size:
             rows, utility = open_rows, np.zeros(0)
         else:
@@ -104,12 +117,15 @@ class Strategy:
         """The utility of each place of the pool; `others` has the scores of further rankers, by row."""
         raise NotImplementedError
 
-    def committee(self, ranker: Any, X: Any, y: NDArray, qid: Any, rng: Rng) -> list[Any]:
-        """Further rankers that the strategy wants beside the fitted one; none, for most."""
+    def committee(self, ranker: Any, X: Any, labels: NDArray, qid: Any, rng: Rng) -> list[Any]:
+        """Further rankers that the strategy wants beside the fitted one; none, for most.
+
+        X, labels and qid are those of all rows, with the label -1 where there is none.
+        """
         return []
 
     def _read_scores(self, scores: Any, X: Any) -> tuple[Floats, Floats]:
-        if hasattr(scores, "fit") or hasattr(scores, "decision_function"):
+        if _is_scorer(scores):
             scores = _score_given(scores, X)
         current = check_scores(scores)
         return current, np.empty((0, current.size))
@@ -233,15 +249,15 @@ class Diverse(Strategy):
             moved[theirs.rows] += np.abs(mine[theirs.rows] - theirs.ranks())
         return moved[pool.rows] / (len(others) * pool.spread(pool.sizes))
 
-    def committee(self, ranker: Any, X: Any, y: NDArray, qid: Any, rng: Rng) -> list[Any]:
+    def committee(self, ranker: Any, X: Any, labels: NDArray, qid: Any, rng: Rng) -> list[Any]:
         """A clone of the ranker for every fold of the labelled rows; whole groups, where there are groups."""
-        seed = int(rng.integers(2**31))
+        known = np.flatnonzero(labels != UNLABELLED)
         rankers = []
-        for part in self._parts(y, qid, seed):
-            if not can_fit(y[part], None if qid is None else qid[part]):
-                continue
-            rows = _safe_indexing(X, part)
-            rankers.append(fit_rows(clone(ranker), rows, y[part], None if qid is None else qid[part]))
+        for part in self._parts(labels[known], None if qid is None else qid[known], int(rng.integers(2**31))):
+            of_part = np.full(labels.size, UNLABELLED)
+            of_part[known[part]] = labels[known[part]]
+            fitted = fit_labelled(clone(ranker), X, of_part, qid)
+            rankers += [] if fitted is None else [fitted]
         return rankers if len(rankers) > 1 else []
 
     def _parts(self, y: NDArray, qid: Any, seed: int) -> list[Index]:
@@ -257,9 +273,9 @@ class Diverse(Strategy):
         return [part for _, part in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)]
 
     def _read_scores(self, scores: Any, X: Any) -> tuple[Floats, Floats]:
-        if hasattr(scores, "fit"):
+        if _is_scorer(scores):
             raise ValueError("Diverse compares several rankers; give a list of them, the current one first.")
-        if isinstance(scores, Sequence) and len(scores) and hasattr(scores[0], "fit"):
+        if isinstance(scores, Sequence) and len(scores) and _is_scorer(scores[0]):
             scores = [_score_given(scorer, X) for scorer in scores]
         table = np.asarray(scores)
         if table.ndim != 2 or not len(table):
@@ -276,6 +292,7 @@ class Random(Strategy):
     """Rows drawn at random; the utility is the number drawn."""
 
     uses_scores: ClassVar[bool] = False
+    relevant_first: ClassVar[bool] = True
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
         return rng.uniform(size=int(pool.rows.max()) + 1)[pool.rows]  # by row number, whatever the scores are
@@ -284,6 +301,8 @@ class Random(Strategy):
 @dataclass(frozen=True)
 class Greedy(Strategy):
     """The largest score first: what screening tools and relevance feedback use."""
+
+    relevant_first: ClassVar[bool] = True
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
         return pool.scores
@@ -334,15 +353,38 @@ def can_fit(y: NDArray, qid: Any) -> bool:
     return bool(((relevant > 0) & (relevant < np.bincount(number))).any())
 
 
-def fit_rows(ranker: Any, X: Any, y: NDArray, qid: Any) -> Any:
-    """Fit, with the groups where there are any and the ranker, or the last step of a pipeline, takes them."""
-    last, prefix = (ranker.steps[-1][1], f"{ranker.steps[-1][0]}__") if hasattr(ranker, "steps") else (ranker, "")
-    grouped = {f"{prefix}qid": qid} if qid is not None and has_fit_parameter(last, "qid") else {}
+def last_step(ranker: Any) -> Any:
+    """The estimator at the end of a pipeline; any other estimator as it is."""
+    return ranker.steps[-1][1] if hasattr(ranker, "steps") else ranker
+
+
+def fit_labelled(ranker: Any, X: Any, labels: NDArray, qid: Any) -> Any:
+    """Fit on the rows that are labelled, or on all where the ranker learns from these too; None where it cannot be.
+
+    Groups are given to a ranker, or the last step of a pipeline, whose fit takes them as `qid`.
+    """
+    known = np.flatnonzero(labels != UNLABELLED)
+    last = last_step(ranker)
+    if not has_fit_parameter(last, "qid"):
+        qid = None
+    if not can_fit(labels[known], None if qid is None else qid[known]):
+        return None
+    grouped: dict[str, Any] = {}
+    if getattr(last, "learns_from_unlabelled", False):
+        y = labels
+    else:
+        X, y = _safe_indexing(X, known), labels[known]
+        prefix = f"{ranker.steps[-1][0]}__" if hasattr(ranker, "steps") else ""
+        grouped = {} if qid is None else {f"{prefix}qid": qid[known]}
     with warnings.catch_warnings():
         # Groups without a relevant row yet, and fits short of their tolerance, are the ordinary course of labelling.
         warnings.filterwarnings("ignore", message=".*qid groups have no pair.*", category=UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         return ranker.fit(X, y, **grouped)
+
+
+def _is_scorer(given: Any) -> bool:
+    return any(hasattr(given, name) for name in ("decision_function", "predict_proba", "predict"))
 
 
 def _score_given(scorer: Any, X: Any) -> Floats:
