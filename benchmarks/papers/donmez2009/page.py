@@ -26,7 +26,8 @@ DIFFERENCES = """- TD2003 and TD2004 (50 and 75 queries of about 1,000 documents
   1 + 10, 5 and 20. MSLR: the numbers of the paper; training and test sample change places for a second split.
 - Queries without a relevant document cannot be seeded and are left out of training.
 - Seeds are drawn several times for each split, not once.
-- RankSVM over all pairs, solved to a relative duality gap of 1e-3, with the default C of SVMlight.
+- RankSVM over all pairs with the squared hinge, solved to a relative gradient norm of 1e-3, with the default C of
+  SVMlight; the paper has the plain hinge.
 - The posterior is the consistent form with scaled scores; Entropy and Uncertain are our readings of one-sentence
   descriptions (see their docstrings). Entropy here costs a sort, not all pairs."""
 
