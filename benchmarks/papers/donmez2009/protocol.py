@@ -44,7 +44,7 @@ def constants() -> dict[str, Any]:
 
 
 class RankSVM(PairwiseRanker):
-    """The squared hinge over all pairs with the default C of SVMlight: 1/2 |w|^2 + C (sum over pairs), C = 1 / mean |x|^2.
+    """The squared hinge over all pairs with the C of SVMlight: 1/2 |w|^2 + C (sum over pairs), C = 1 / mean |x|^2.
 
     With that little penalty the plain hinge takes a hundred times as long on the MSLR samples.
     """
