@@ -24,7 +24,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/reviews", description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--others", type=int, default=2, help="seedings of the other pairs of strategy and ranker")
+    parser.add_argument("--others", type=int, default=1, help="seedings of the other pairs of strategy and ranker")
     parser.add_argument("--quick", action="store_true", help="the two smallest reviews, one seeding, few rounds")
     parser.add_argument("--out", type=Path, help="default: bench-output/reviews, or reviews-quick")
     args = parser.parse_args()
@@ -38,10 +38,11 @@ def main() -> None:
     every = [f"{ranker}, {strategy}" for strategy in protocol.STRATEGIES for ranker in protocol.RANKERS]
     others = [method for method in every if method not in first + second]
     seedings = 1 if args.quick else protocol.N_SEEDINGS
+    # Seeding by seeding, so that a run that is broken off has compared all methods as far as it came.
     tasks = [
         (f"{name} {seeding} {method}", name, seeding, method, 0.5 if args.quick else protocol.BATCH)
-        for methods, count in ((first, seedings), (second, seedings), (others, min(args.others, seedings)))
-        for seeding in range(count)
+        for seeding in range(seedings)
+        for methods in (first, second, others if seeding < args.others else [])
         for name in reviews
         for method in methods
     ]
