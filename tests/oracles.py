@@ -65,6 +65,13 @@ def tpr_at_fpr(positive: Sequence, s: Sequence, w: Sequence, fpr: float) -> floa
     return max(tp / points[-1][1] for fp, tp in points if fp / points[-1][0] <= fpr)
 
 
+def work_saved(positive: Sequence, s: Sequence, w: Sequence, recall: float) -> float:
+    points = list(operating_points(positive, s, w))
+    total = sum(points[-1])
+    read = min(fp + tp for fp, tp in points if tp >= recall * points[-1][1] - 1e-12)
+    return 1.0 - read / total - (1.0 - recall)
+
+
 def pos_at_top(positive: Sequence, s: Sequence, w: Sequence) -> float:
     best_negative = max(si for si, p in zip(s, positive, strict=True) if not p)
     above = [p and si > best_negative for si, p in zip(s, positive, strict=True)]

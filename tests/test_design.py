@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from forerank.design import make_design
+from forerank.design import ExtraRowDesign, make_design
 
 N, D = 900, 37
 
@@ -71,6 +71,25 @@ def test_products(X, intercept, subset, threads, monkeypatch):
     assert_array_equal(design.columns(5, 20), exact[:, 5:20])
     C = np.cov(rng.standard_normal((exact.shape[0], 5)))
     assert_allclose(design.congruence(lambda U: C @ U), exact.T @ C @ exact, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", [None, 0, 450])
+def test_an_extra_row(X, place):
+    rng = np.random.default_rng(4)
+    row = rng.standard_normal(D)
+    at = N if place is None else place
+    exact = np.insert(MATRICES["C"], at, row, axis=0)
+    design = ExtraRowDesign(make_design(X), row, place)
+    for rows in (np.arange(N + 1), rng.permutation(N + 1)[:300], np.array([at, 3, at, 7]), np.array([2, 5])):
+        part, here = exact[rows], design.rows(rows)
+        assert (here.n_rows, here.n_columns) == part.shape
+        w, G = rng.standard_normal(D), rng.standard_normal((2, rows.size))
+        assert_allclose(here.scores(w), part @ w, rtol=1e-12, atol=1e-12)
+        assert_allclose(here.adjoints(G), G @ part, rtol=1e-12, atol=1e-12)
+        first, second, _ = here.moments(G[0])
+        assert_allclose(first, part.T @ G[0], rtol=1e-12, atol=1e-12)
+        assert_allclose(second, (part**2).T @ G[0], rtol=1e-12, atol=1e-12)
+        assert_array_equal(here.columns(5, 20), part[:, 5:20])
 
 
 def test_threads_do_not_change_a_bit(monkeypatch):

@@ -41,6 +41,10 @@ BINARY: dict[str, tuple[Callable, Callable]] = {
         lambda *a, **k: metrics.tpr_at_fpr(*a, fpr=0.34, **k),
         lambda *rows: oracles.tpr_at_fpr(*rows, 0.34),
     ),
+    "work_saved": (
+        lambda *a, **k: metrics.work_saved(*a, recall=0.6, **k),
+        lambda *rows: oracles.work_saved(*rows, 0.6),
+    ),
     "precision_at_k": (
         lambda *a, **k: metrics.precision_at_k(*a, k=2, **k),
         lambda *rows: oracles.precision_at_k(*rows, 2),
@@ -271,7 +275,15 @@ def test_queries_are_any_labels_in_any_order(name: str) -> None:
     same(ALL[name](y, s, sample_weight=w, qid=np.zeros(y.size)), ALL[name](y, s, sample_weight=w))
     expected = np.mean([ALL[name](y[number == q], s[number == q], sample_weight=w[number == q]) for q in range(9)])
     labels = ["a", "b", ("c", 1), 3, 4.5, frozenset("e"), 6, "7", b"8"]
-    for qid in (number, -number.astype(float), number.astype(str), [labels[q] for q in number], number.astype(object)):
+    for qid in (
+        number,
+        number * 2**40,
+        np.uint64(2**64 - 40) + number.astype(np.uint64),
+        -number.astype(float),
+        number.astype(str),
+        [labels[q] for q in number],
+        number.astype(object),
+    ):
         same(ALL[name](y, s, sample_weight=w, qid=qid), expected)
 
 
@@ -467,6 +479,7 @@ def test_binary_metrics_refuse_other_labels(name: str) -> None:
         (metrics.ndcg, {"y_true": ["a", "b", "a", "b"]}, "numeric grades"),
         (metrics.tpr_at_fpr, {"fpr": 1.5}, "fpr=1.5"),
         (metrics.tpr_at_fpr, {"fpr": np.nan}, "fpr=nan"),
+        (metrics.work_saved, {"recall": 95}, "recall=95"),
         (metrics.partial_auc, {"standardize": True}, "standardize=True"),
         (metrics.partial_auc, {"standardize": False, "fpr_range": (0.5, 0.5)}, "low < high"),
         (metrics.partial_auc, {"standardize": False, "fpr_range": (0, 1.1)}, "low < high"),

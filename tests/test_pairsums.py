@@ -278,6 +278,7 @@ def test_argsort_sorts(n, kind):
     order = argsort(s)
     assert_array_equal(np.sort(order), np.arange(n))
     assert_array_equal(s[order], np.sort(s))
+    assert_array_equal(argsort(s, stable=True), np.argsort(s, kind="stable"))
 
 
 @pytest.mark.parametrize("loss", [get_loss("logistic"), ErfcLogistic()], ids=repr)
