@@ -331,14 +331,17 @@ class StrategyComparison:
         return np.array([run.curves[measure][:length] for run in runs])
 
     def band(self, measure: str, name: str) -> tuple[Floats, Floats, Floats, Floats]:
-        """Records read, the mean of the measure over the runs, and the bounds of its 95 % confidence interval."""
+        """Records read, the mean of the measure over the runs, and the bounds of its 95 % confidence interval.
+
+        Bounds beyond 0 and 1, which no measure here can take, are cut off.
+        """
         values = self.values(measure, name)
         x = np.arange(values.shape[1]) if measure == "recall" else self._mean_read(name)[: values.shape[1]]
         mean = values.mean(axis=0)
         half = np.zeros_like(mean)
         if len(values) > 1:
             half = stats.t.ppf(0.975, len(values) - 1) * values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        return x.astype(np.float64), mean, mean - half, mean + half
+        return x.astype(np.float64), mean, np.maximum(mean - half, 0.0), np.minimum(mean + half, 1.0)
 
     def test(self, measure: str, a: str, b: str, *, over: str = "curve") -> PairedT:
         """The paired t-test of method a against b.
