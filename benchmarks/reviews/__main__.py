@@ -25,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/reviews", description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--others", type=int, default=1, help="seedings of the other pairs of strategy and ranker")
+    parser.add_argument("--slow", type=int, default=protocol.N_SEEDINGS, help="seedings of asreview and of diverse")
     parser.add_argument("--quick", action="store_true", help="the two smallest reviews, one seeding, few rounds")
     parser.add_argument("--out", type=Path, help="default: bench-output/reviews, or reviews-quick")
     args = parser.parse_args()
@@ -45,6 +46,7 @@ def main() -> None:
         for methods in (first, second, others if seeding < args.others else [])
         for name in reviews
         for method in methods
+        if seeding < args.slow or not (method == protocol.ASREVIEW or method.endswith("diverse"))
     ]
     results = Results(out / "results.jsonl", {"quick": args.quick, "protocol": protocol.constants()})
     with Progress() as progress:
