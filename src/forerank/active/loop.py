@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
@@ -152,6 +152,7 @@ class LabellingLoop:
         self.last_seconds: dict[str, float] = {}
         self._agreement: float | None = None
         self._ranks: NDArray[np.float64] | None = None
+        self._known_finite = False
         # Drawn here where none is given, so that the record has it.
         self.random_state = seed_number(random_state)
         self._record = None if record is None else Path(record)
@@ -264,6 +265,11 @@ class LabellingLoop:
         rng = np.random.default_rng([self.random_state, len(self.steps)])
         labelled = self._labels != UNLABELLED
         n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * self._n_read))
+        # Once all rows have been scored, there is no need to look for NaN in them again and again.
+        with config_context(assume_finite=self._known_finite or get_config()["assume_finite"]):
+            return self._choose_rows(rng, labelled, n)
+
+    def _choose_rows(self, rng: np.random.Generator, labelled: NDArray[np.bool_], n: int) -> NDArray[np.intp]:
         clock = perf_counter()
         if self.strategy.uses_scores or self._wants_agreement:
             self.fit()
@@ -278,6 +284,7 @@ class LabellingLoop:
                 others = strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
             fitted = perf_counter()
             scores = score_rows(self.ranker_, self.X)
+            self._known_finite = True
             self._compare_with_last(scores)
             if not strategy.uses_scores:
                 scores = np.zeros(self.n_rows)

@@ -120,8 +120,7 @@ class PoolRanker(Ranker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
-        check_classification_targets(y)
-        values = np.unique(y)
+        values = _distinct(y)
         marked = values.size > 2 and y.dtype.kind in "if"
         unread = (y == UNLABELLED) if marked else np.zeros(y.size, dtype=bool)
         self.classes_ = values[values != UNLABELLED] if unread.any() else values
@@ -140,10 +139,10 @@ class PoolRanker(Ranker):
             mean = self._mean_of_the_others(X, rows)
             weight = np.append(np.ones(rows.size), self.unread_weight * np.count_nonzero(~relevant))
             relevant = np.append(relevant, False)
-        problem = _reduced(X, rows, mean)
         alpha = 1.0 / (self.C * rows.size)
         objective: Any = AllPairs(relevant.astype(np.int8), self.loss, weight=weight)
         with serial_blas():  # threads cost more than they save on products of this size
+            problem = _reduced(X, rows, mean)
             start = problem.inwards(self.coef_[0]) if self._goes_on(X.shape[1]) else None
             result = newton(
                 objective,
@@ -226,16 +225,27 @@ def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
     if mean is None:
         return _Problem(design, lambda w: w[inside], lambda w: _filled(X.shape[1], inside, w))
     outside = np.where(used, 0.0, mean)
-    length = float(np.linalg.norm(outside))
-    direction = outside / length if length > 0.0 else outside
-    return _Problem(
-        ExtraRowDesign(design, np.append(mean[inside], length)),
-        lambda w: np.append(w[inside], direction @ w),
-        lambda w: _filled(X.shape[1], inside, w[:-1]) + w[-1] * direction,
-    )
+    length = float(np.sqrt(outside @ outside))
+    unit = length if length > 0.0 else 1.0
+
+    def outwards(w: Vector) -> Vector:
+        out = outside * (w[-1] / unit)
+        out[inside] = w[:-1]
+        return out
+
+    row = np.append(mean[inside], length)
+    return _Problem(ExtraRowDesign(design, row), lambda w: np.append(w[inside], (outside @ w) / unit), outwards)
 
 
 def _filled(n_columns: int, inside: NDArray[np.intp], w: Vector) -> Vector:
     out = np.zeros(n_columns)
     out[inside] = w
     return out
+
+
+def _distinct(y: NDArray) -> NDArray:
+    """The sorted values of y, which must be classes; integers close together take no sort."""
+    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < y.size:
+        return np.flatnonzero(np.bincount(y - y.min())) + y.min()
+    check_classification_targets(y)
+    return np.unique(y)
