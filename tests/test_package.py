@@ -57,12 +57,16 @@ print(sum(sum(f.stats.cache_hits.values()) for f in kernels), sum(sum(f.stats.ca
     assert misses == 0
 
 
-def test_the_example_of_the_readme_runs(capsys):
-    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def test_the_examples_of_the_readme_run(capsys):
+    ranking, labelling = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     namespace: dict = {}
-    exec(example, namespace)
+    exec(ranking, namespace)
     assert 0.9 < float(capsys.readouterr().out) < 1.0
     assert namespace["digit"][namespace["best_first"][0]] == 8
+    exec(labelling, namespace)
+    read, _, total, _ = capsys.readouterr().out.split()
+    assert total == "1795"
+    assert int(read) < 600
 
 
 def test_the_repository_names_no_machine():
