@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -1006,3 +1006,138 @@ def test_pool_ranker_is_scored_on_the_rows_that_have_a_label():
 def test_long_texts_do_not_make_wide_arrays():
     loop = LabellingLoop(["short"] * 50 + ["x" * 100_000])
     assert loop.X.dtype == object
+
+
+def test_the_same_lines_may_be_run_again(tmp_path):
+    X, y = small_pool()
+    path = tmp_path / "labels.jsonl"
+    for _ in range(2):
+        loop = LabellingLoop(X, batch=3, record=path)
+        loop.tell([0, 1], y[:2], seed=True)
+        rows = loop.ask()
+        loop.tell(rows, y[rows])
+    assert len(loop.order) == 6
+    with pytest.raises(ValueError, match="Row 119 is told as a seed"):
+        loop.tell([0, 119], [y[0], 0], seed=True)
+
+
+@pytest.mark.parametrize("last", [LogisticRegression(), PairwiseRanker(alpha=1e-2), PoolRanker()], ids=repr)
+def test_pipelines_whose_columns_grow_with_the_labels(last):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{k}" for k in range(60)])
+    y = np.arange(40) % 4 == 0
+    texts = [" ".join([*rng.choice(words, 5), *(["ranking"] if relevant else [])]) for relevant in y]
+    run = simulate(texts, y, ranker=make_pipeline(TfidfVectorizer(), last), batch=5, random_state=0)
+    assert run.records_to_recall(1.0) <= 38
+
+
+def test_labels_of_small_integer_types():
+    y = np.full(300, -1, dtype=np.int8)
+    y[::3], y[1] = 100, -100
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    ranker = PoolRanker().fit(X, y)
+    assert ranker.classes_.tolist() == [-100, 100]
+    assert ranker.classes_.dtype == np.int8
+    assert PoolRanker().fit(X, (X[:, 0] > 0).astype(np.uint64)).predict(X).dtype == np.uint64
+
+
+def test_a_matrix_that_knows_itself_better_is_still_the_same_data(tmp_path):
+    X, y = small_pool(60)
+    for path, use in ((tmp_path / "runs.jsonl", "compare"), (tmp_path / "labels.jsonl", "loop")):
+        fresh = sp.csr_matrix(X)
+        A = sp.csr_matrix((fresh.data, fresh.indices, fresh.indptr), shape=X.shape)
+        for _ in range(2):
+            if use == "compare":
+                compare(A, y, strategies=["greedy"], n_runs=1, batch=20, progress=False, results=path, test=(A, y))
+            else:
+                LabellingLoop(A, record=path)
+            A.sum_duplicates()
+
+
+def test_a_share_is_per_group():
+    X, y = small_pool(60)
+    loop = LabellingLoop(X, qid=np.arange(60) // 6, batch=0.5, random_state=0)
+    for expected in (10, 10, 10, 10):
+        rows = loop.ask()
+        assert rows.size == expected
+        loop.tell(rows, y[rows])
+
+
+def test_results_survive_a_cut_and_other_seeds_are_noticed(tmp_path):
+    X, y = small_pool(60)
+    path = tmp_path / "runs.jsonl"
+    options = {"strategies": ["greedy"], "n_runs": 2, "rounds": 2, "progress": False, "results": path}
+    whole = compare(X, y, **options)
+    data = path.read_bytes()
+    path.write_bytes(data[:-20])
+    again = compare(X, y, **options)
+    assert [run.order for run in again.runs["greedy"]] == [run.order for run in whole.runs["greedy"]]
+    assert path.read_bytes().startswith(data[:-200])
+    path.write_bytes(b"")
+    assert compare(X, y, **options).runs["greedy"][0].order == whole.runs["greedy"][0].order
+    simulate(X, y, seeds=[0, 1], rounds=1, random_state=0, record=tmp_path / "labels.jsonl")
+    with pytest.raises(ValueError, match=r"began with the seeds \[0, 1\]"):
+        simulate(X, y, seeds=[2, 3], rounds=1, random_state=0, record=tmp_path / "labels.jsonl")
+    named = {"a": {"ranker": make_pipeline(FunctionTransformer(lambda X: X), PairwiseRanker())}}
+    with pytest.raises(ValueError, match="'a' holds something that cannot be told apart"):
+        compare(X, y, strategies=named, results=tmp_path / "other.jsonl", progress=False)
+
+
+class GroupedAndUnlabelled(PairwiseRanker):
+    learns_from_unlabelled = True
+
+    def fit(self, X, y, sample_weight=None, qid=None):
+        assert len(qid) == len(y) == 60
+        known = y >= 0
+        return super().fit(X[known], y[known], qid=qid[known])
+
+
+def test_rankers_that_take_groups_and_unlabelled_rows_get_both():
+    X, y = small_pool(60)
+    loop = LabellingLoop(X, ranker=GroupedAndUnlabelled(alpha=1e-2), qid=np.arange(60) % 2, random_state=0)
+    loop.tell(range(30), y[:30], seed=True)
+    assert loop.ask().size == 2
+    assert loop.ranker_ is not None
+
+
+def test_a_failed_write_changes_nothing(tmp_path):
+    X, y = small_pool()
+    path = tmp_path / "labels.jsonl"
+    loop = start(X, y, record=path, stopping=RankingStable(1.0, 9))
+    loop.tell(loop.ask(), [0])
+    rows = loop.ask()
+    before = (loop.reading.agreement, loop.last_seconds)
+    path.rename(tmp_path / "gone")
+    with pytest.raises(RuntimeError, match="is gone"):
+        loop.tell(rows, [0])
+    assert (loop.reading.agreement, loop.last_seconds) == before
+    (tmp_path / "gone").rename(path)
+    loop.tell(rows, [0])
+    path.unlink()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="is gone"):
+            loop.ask()
+
+
+def test_an_open_batch_of_other_rows_is_refused(tmp_path):
+    X, _ = small_pool()
+    path = tmp_path / "labels.jsonl"
+    LabellingLoop(X, record=path)
+    with path.open("a") as file:
+        file.write('{"asked": [9999], "seconds": {}, "agreement": null}\n')
+    with pytest.raises(ValueError, match="line 2: There is no row 9999"):
+        LabellingLoop(X, record=path)
+
+
+def test_the_mean_of_the_unread_is_exact_beside_an_outlier():
+    X = np.random.default_rng(0).uniform(size=(50, 2))
+    X[0, 0] = 1e17
+    for rows in (X, sp.csr_matrix(X)):
+        assert_allclose(PoolRanker()._mean_of_the_others(rows, np.array([0, 1])), X[2:].mean(axis=0))
+
+
+def test_groups_come_in_the_same_order_from_any_container():
+    groups = ["b", "a"] * 3
+    chosen = [Greedy().choose(np.arange(6.0), [], groups=kind(groups)) for kind in (list, np.array, pd.Series)]
+    assert_array_equal(chosen[0], chosen[1])
+    assert_array_equal(chosen[0], chosen[2])

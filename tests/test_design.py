@@ -80,7 +80,13 @@ def test_an_extra_row(X, place):
     at = N if place is None else place
     exact = np.insert(MATRICES["C"], at, row, axis=0)
     design = ExtraRowDesign(make_design(X), row, place)
-    for rows in (np.arange(N + 1), rng.permutation(N + 1)[:300], np.array([at, 3, at, 7]), np.array([2, 5])):
+    for rows in (
+        np.arange(N + 1),
+        rng.permutation(N + 1)[:300],
+        np.array([at, 3, at, 7]),
+        np.array([2, 5]),
+        np.array([at]),
+    ):
         part, here = exact[rows], design.rows(rows)
         assert (here.n_rows, here.n_columns) == part.shape
         w, G = rng.standard_normal(D), rng.standard_normal((2, rows.size))

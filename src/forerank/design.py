@@ -192,7 +192,8 @@ class DenseDesign(Design):
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         part = self._X[:, begin:end]
-        return np.ascontiguousarray(part[self._index] if self._index.size else part, dtype=float)
+        all_rows = not self._index.size and self.n_rows == self._X.shape[0]
+        return np.ascontiguousarray(part if all_rows else part[self._index], dtype=float)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.ranker import UNLABELLED, PoolRanker
 from forerank.active.stopping import Reading, StoppingRule
-from forerank.active.strategies import Strategy, fit_labelled, last_step, make_strategy, score_rows
+from forerank.active.strategies import Strategy, fit_labelled, make_strategy, score_rows
 
 __all__ = ["LabellingLoop", "Step"]
 
@@ -70,8 +70,8 @@ class LabellingLoop:
         cloned. Linear rankers with `warm_start` are warm-started. One with the attribute `learns_from_unlabelled` is
         fitted on all rows, with the label -1 where there is none.
     batch : int or float, default=1
-        How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows read so far, rounded
-        down, and at least one: fast at the end, where one label changes little.
+        How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows read so far (per
+        group, in the mean), rounded down, and at least one: fast at the end, where one label changes little.
     qid : array-like of shape (n_rows,), optional
         The group of each row: batches are per group. A ranker whose fit has the parameter `qid` is given it too.
     stopping : StoppingRule, optional
@@ -161,7 +161,7 @@ class LabellingLoop:
             settings = {
                 "format": _FORMAT,
                 "rows": self.n_rows,
-                "content": joblib.hash(self.X),
+                "content": content_hash(self.X),
                 "groups": None if self.group is None else joblib.hash(self.group),
                 "strategy": repr(self.strategy),
                 "ranker": _described(self._ranker),
@@ -217,8 +217,9 @@ class LabellingLoop:
             still_open = self._asked[self._labels[self._asked] == UNLABELLED]
             if still_open.size:
                 return still_open
-        self._asked = self._choose()
-        self._append({"asked": self._asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement})
+        asked = self._choose()
+        self._append({"asked": asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement})
+        self._asked = asked
         return nothing if self.stopped else self._asked.copy()  # the new ranking may be what a rule waited for
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
@@ -233,18 +234,21 @@ class LabellingLoop:
         seed : bool, default=False
             Known before reading began: learnt from, but not counted as read.
         """
-        if seed and self._n_read:
-            raise ValueError(
-                "Seeds are what is known before reading begins, and records have been read. Leave out seed."
-            )
         new_rows, new_labels = self._check_told(rows, labels)
         if not new_rows:
             return
+        if seed and self._n_read:
+            raise ValueError(
+                f"Row {new_rows[0]} is told as a seed, and reading has begun: seeds are what is known before. Leave "
+                "out seed."
+            )
         step = Step(new_rows, new_labels, bool(seed))
-        if self._asked is not None and not seed and np.isin(new_rows, self._asked).any():
+        answers = self._asked is not None and not seed and bool(np.isin(new_rows, self._asked).any())
+        if answers:
             step.seconds, step.agreement = self.last_seconds, self._agreement
-            self.last_seconds, self._agreement = {}, None
         self._append(asdict(step))
+        if answers:
+            self.last_seconds, self._agreement = {}, None
         self._take(step)
 
     def scores(self) -> NDArray[np.float64] | None:
@@ -264,7 +268,8 @@ class LabellingLoop:
     def _choose(self) -> NDArray[np.intp]:
         rng = np.random.default_rng([self.random_state, len(self.steps)])
         labelled = self._labels != UNLABELLED
-        n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * self._n_read))
+        n_groups = 1 if self.group is None else int(self.group.max()) + 1
+        n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * self._n_read / n_groups))
         # Once all rows have been scored, there is no need to look for NaN in them again and again.
         with config_context(assume_finite=self._known_finite or get_config()["assume_finite"]):
             return self._choose_rows(rng, labelled, n)
@@ -321,6 +326,7 @@ class LabellingLoop:
             rows = rows.item()
         if not isinstance(rows, Iterable) or isinstance(rows, str):
             rows, labels = [rows], [labels]
+            labels = [label.item() if isinstance(label, np.ndarray) and label.ndim == 0 else label for label in labels]
         elif not isinstance(labels, Iterable) or isinstance(labels, str):
             raise ValueError(f"Several rows were told with the one label {labels!r}; give one label per row.")
         rows, labels = list(rows), list(labels)
@@ -369,7 +375,7 @@ class LabellingLoop:
         size = self._record.stat().st_size if self._record.exists() else None
         if size != self._record_size:
             what = "is gone" if size is None else "was changed by something else, such as a second loop on it"
-            raise RuntimeError(f"{self._record} {what}; the last answer was not taken. Open the record anew to go on.")
+            raise RuntimeError(f"{self._record} {what}; nothing was written or taken. Open the record anew to go on.")
         with self._record.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
@@ -393,7 +399,7 @@ class LabellingLoop:
         for number, line in enumerate(lines, start=2):
             try:
                 if "asked" in line:
-                    self._asked = np.array(line["asked"], dtype=np.intp)
+                    self._asked = np.array([_row_number(row, self.n_rows) for row in line["asked"]], dtype=np.intp)
                     self.last_seconds, self._agreement = line["seconds"], line["agreement"]
                     continue
                 step = Step(**line)
@@ -461,10 +467,12 @@ def _grouped_default() -> Any:
 
 
 def _start_warm_from_now_on(ranker: Any) -> None:
-    """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to fit anew."""
-    last = last_step(ranker)
-    if hasattr(last, "coef_") and "warm_start" in last.get_params(deep=False):
-        last.set_params(warm_start=True)
+    """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to fit anew.
+
+    Not in a pipeline, whose other steps are fitted anew: its columns may be others next time.
+    """
+    if hasattr(ranker, "coef_") and "warm_start" in ranker.get_params(deep=False):
+        ranker.set_params(warm_start=True)
 
 
 def _table(X: Any) -> Any:
@@ -482,6 +490,16 @@ def _described(ranker: Any) -> str:
     with config_context(print_changed_only=True):
         text = ranker.__repr__(N_CHAR_MAX=100_000) if isinstance(ranker, BaseEstimator) else repr(ranker)
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
+
+
+def content_hash(value: Any) -> str:
+    """A hash of values alone: a sparse matrix also carries notes about itself, which change as it is used."""
+    if sp.issparse(value):
+        csr = value.tocsr()
+        return str(joblib.hash(("csr", tuple(csr.shape), csr.data, csr.indices, csr.indptr)))
+    if isinstance(value, list | tuple):
+        return str(joblib.hash([content_hash(part) for part in value]))
+    return str(joblib.hash(value))
 
 
 def seed_number(random_state: Any) -> int:

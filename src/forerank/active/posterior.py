@@ -165,10 +165,12 @@ def group_numbers(groups: Any, n_rows: int) -> Index | None:
     """0, 1, ... in sorted order of the labels; labels of several types, which have no order, as they come."""
     if groups is None:
         return None
-    if isinstance(groups, list | tuple) and len({type(label) for label in groups}) == 1:
-        table = np.asarray(groups)
-        groups = table if table.ndim == 1 else groups
-    return query_numbers(groups, n_rows)
+    labels = groups if isinstance(groups, list | tuple) else np.asarray(groups)
+    if isinstance(labels, list | tuple) or labels.dtype == object:
+        labels = list(labels)
+        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | np.generic):
+            labels = np.asarray(labels)
+    return query_numbers(labels, n_rows)
 
 
 def check_scores(scores: ArrayLike) -> Floats:

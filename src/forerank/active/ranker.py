@@ -168,13 +168,19 @@ class PoolRanker(Ranker):
         only; a new array of values, not a change within it, tells that X is another.
         """
         design, values = make_design(X), X.data if sp.issparse(X) else X
-        known, total = getattr(self, "_total", (lambda: None, None))
-        if total is None or not self.warm_start or known() is not values:
-            total = design.adjoint(np.ones(design.n_rows))
-            self._total = weakref.ref(values), total
-        rest = total - design.rows(rows).adjoint(np.ones(rows.size))
-        # What is left of a column after all its entries have been subtracted is rounding.
-        rest[np.abs(rest) <= 1e-12 * np.abs(total)] = 0.0
+        known, total, entries = getattr(self, "_total", (lambda: None, np.zeros(0), np.zeros(0)))
+        if not self.warm_start or known() is not values:
+            total, _, entries = design.moments(np.ones(design.n_rows))
+            self._total = weakref.ref(values), total, entries
+        labelled, _, labelled_entries = design.rows(rows).moments(np.ones(rows.size))
+        rest = total - labelled
+        rest[labelled_entries == entries] = 0.0  # columns of the labelled rows alone: what is left is rounding
+        # A labelled outlier may drown a column; these few are summed again.
+        drowned = np.flatnonzero((np.abs(rest) <= 1e-9 * np.abs(total)) & (labelled_entries < entries))
+        if drowned.size:
+            others = np.ones(design.n_rows)
+            others[rows] = 0.0
+            rest[drowned] = design.adjoint(others)[drowned]
         return rest / (design.n_rows - rows.size)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -245,7 +251,8 @@ def _filled(n_columns: int, inside: NDArray[np.intp], w: Vector) -> Vector:
 
 def _distinct(y: NDArray) -> NDArray:
     """The sorted values of y, which must be classes; integers close together take no sort."""
-    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < y.size:
-        return np.flatnonzero(np.bincount(y - y.min())) + y.min()
+    if y.dtype.kind == "i" and int(y.max()) - int(y.min()) < y.size:
+        low = int(y.min())
+        return (np.flatnonzero(np.bincount(y.astype(np.intp) - low)) + low).astype(y.dtype)
     check_classification_targets(y)
     return np.unique(y)

@@ -9,7 +9,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +17,7 @@ from scipy import stats
 
 from forerank import metrics
 from forerank._ranking import check_column, query_numbers
-from forerank.active.loop import LabellingLoop
+from forerank.active.loop import LabellingLoop, content_hash
 from forerank.active.stopping import StoppingRule
 from forerank.active.strategies import Strategy, make_strategy, score_rows
 from forerank.estimators._validation import encode_classes
@@ -179,6 +178,8 @@ def simulate(
         raise ValueError(f"X has {loop.n_rows} rows and y has {codes.size}; both need one entry per row.")
     if loop.steps:
         seed_rows = np.array([row for step in loop.steps if step.seed for row in step.rows], dtype=np.intp)
+        if not isinstance(seeds, tuple) and sorted(np.asarray(seeds).tolist()) != sorted(seed_rows.tolist()):
+            raise ValueError(f"The record {record} began with the seeds {sorted(seed_rows.tolist())}, not with these.")
         told = np.flatnonzero(loop.labels >= 0)
         wrong = told[loop.labels[told] != codes[told]]
         if wrong.size:
@@ -526,11 +527,13 @@ class _Kept:
         self.done: dict[tuple[str, int], Simulation] = {}
         if self._path is None:
             return
-        self._methods = {name: joblib.hash(options) for name, options in methods.items()}
-        head = json.dumps({name: joblib.hash(value) for name, value in settings.items()}) + "\n"
-        if not self._path.exists():
+        self._methods = {name: _hashed(name, options) for name, options in methods.items()}
+        head = json.dumps({name: _hashed(name, value) for name, value in settings.items()}) + "\n"
+        if not self._path.exists() or not self._path.stat().st_size:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(head)
+            part = self._path.with_name(self._path.name + ".part")
+            part.write_text(head)
+            part.replace(self._path)
             return
         text = self._path.read_text()
         whole = text[: text.rfind("\n") + 1]
@@ -543,7 +546,9 @@ class _Kept:
                     f"{self._path} has runs of {entry['method']!r} with other options. Give the method another name."
                 )
             self.done[entry["method"], entry["run"]] = Simulation(**entry["simulation"])
-        self._path.write_text(whole)
+        if len(whole) < len(text):  # an interruption cut the last line short
+            with self._path.open("r+b") as file:
+                file.truncate(len(whole.encode()))
 
     def add(self, task: tuple[str, int], simulation: Simulation) -> None:
         self.done[task] = simulation
@@ -551,6 +556,18 @@ class _Kept:
             with self._path.open("a") as file:
                 line = {"method": task[0], "run": task[1], "options": self._methods[task[0]]}
                 file.write(json.dumps({**line, "simulation": asdict(simulation)}) + "\n")
+
+
+def _hashed(name: str, value: Any) -> str:
+    try:
+        if isinstance(value, Mapping):
+            return content_hash([[key, content_hash(value[key])] for key in sorted(value)])
+        return content_hash(value)
+    except Exception as error:
+        raise ValueError(
+            f"{name!r} holds something that cannot be told apart in a file of results, such as a lambda ({error}). Use "
+            "a function with a name, or leave out results."
+        ) from None
 
 
 def _prolonged(values: Floats, length: int) -> Floats:

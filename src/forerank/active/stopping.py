@@ -104,7 +104,7 @@ class All(StoppingRule):
 
 @dataclass(frozen=True)
 class Budget(StoppingRule):
-    """Stops after n records; a batch that was begun is read to its end."""
+    """Stops after n records, or at the end of the batch in which they are reached where a batch is told at once."""
 
     n: int
 

@@ -369,13 +369,11 @@ def fit_labelled(ranker: Any, X: Any, labels: NDArray, qid: Any) -> Any:
         qid = None
     if not can_fit(labels[known], None if qid is None else qid[known]):
         return None
-    grouped: dict[str, Any] = {}
-    if getattr(last, "learns_from_unlabelled", False):
-        y = labels
-    else:
-        X, y = _safe_indexing(X, known), labels[known]
-        prefix = f"{ranker.steps[-1][0]}__" if hasattr(ranker, "steps") else ""
-        grouped = {} if qid is None else {f"{prefix}qid": qid[known]}
+    y = labels
+    if not getattr(last, "learns_from_unlabelled", False):
+        X, y, qid = _safe_indexing(X, known), labels[known], None if qid is None else qid[known]
+    prefix = f"{ranker.steps[-1][0]}__" if hasattr(ranker, "steps") else ""
+    grouped = {} if qid is None else {f"{prefix}qid": qid}
     with warnings.catch_warnings():
         # Groups without a relevant row yet, and fits short of their tolerance, are the ordinary course of labelling.
         warnings.filterwarnings("ignore", message=".*qid groups have no pair.*", category=UserWarning)
