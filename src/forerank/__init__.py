@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forerank import active, bounds, datasets, graphs, metrics
+    from forerank import active, bounds, datasets, graphs, io, metrics
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -45,6 +45,7 @@ __all__ = [
     "bounds",
     "datasets",
     "graphs",
+    "io",
     "metrics",
 ]
 

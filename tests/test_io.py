@@ -1,0 +1,192 @@
+"""Readers: what is in a file comes back, and a bad file gives one clear line."""
+
+import bz2
+import gzip
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.datasets import dump_svmlight_file
+
+from forerank.io import DataFileError, file_kind, iter_table, pick_columns, read_matrix, read_table
+
+FRAME = pd.DataFrame(
+    {"age": [31, 45, 28], "job": ["clerk", "cook", None], "when": pd.to_datetime(["2020-01-03", "2021-05-06", None])}
+)
+
+
+def written(directory, suffix, frame=FRAME):
+    path = directory / f"table{suffix}"
+    if suffix.startswith(".parquet"):
+        pa.parquet.write_table(pa.Table.from_pandas(frame), path)
+    elif suffix.startswith(".feather"):
+        pa.feather.write_feather(pa.Table.from_pandas(frame), path, compression="zstd")
+    else:
+        text = frame.to_csv(index=False, sep="\t" if suffix.startswith(".tsv") else ",").encode()
+        packed = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+        path.write_bytes(packed(text))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.bz2", ".tsv", ".tsv.gz", ".parquet", ".feather"])
+def test_tables_come_back(tmp_path, suffix):
+    path = written(tmp_path, suffix)
+    for frame in (read_table(path), pd.concat(iter_table(path))):
+        assert_array_equal(frame["age"], FRAME["age"])
+        assert frame["job"].isna().tolist() == [False, False, True]
+        assert frame["job"].tolist()[:2] == ["clerk", "cook"]
+        assert_array_equal(pd.to_datetime(frame["when"])[:2], FRAME["when"][:2])
+    assert list(read_table(path, columns=["job"]).columns) == ["job"]
+    chunks = list(iter_table(path, rows=2, columns=["age"]))
+    assert [len(chunk) for chunk in chunks] == [2, 1]
+    with pytest.raises(DataFileError, match="no column 'jobs'; did you mean 'job'"):
+        read_table(path, columns=["jobs"])
+
+
+@pytest.mark.parametrize("mark", [";", "|", "\t"])
+def test_delimiters_are_guessed(tmp_path, mark):
+    path = tmp_path / "data.csv"
+    path.write_text(f"a{mark}b\n1{mark}x,y\n")
+    assert read_table(path).to_dict("list") == {"a": [1], "b": ["x,y"]}
+
+
+def test_a_column_that_turns_out_to_be_text_is_text(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a\n" + "1\n" * 1_000_000 + "one\n")
+    assert read_table(path)["a"].tolist()[-1] == "one"
+    with pytest.raises(DataFileError, match="one"):
+        list(iter_table(path))
+    assert sum(len(chunk) for chunk in iter_table(path, types={"a": pa.string()})) == 1_000_001
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.csv", b"", "a.csv: the file is empty"),
+        ("a.csv", b"\n\n", "a.csv: the file is empty"),
+        ("a.csv", b"a,b\n", "column names but no rows"),
+        ("a.csv", b"a,b\n1,2\n3\n", r"a.csv, line 3: a row of 1 values, and the header has 2 names \(delimiter ','\)"),
+        ("a.csv", b"a,b\n" + b"1,2\n" * 300_000 + b"3,4,5\n", "a.csv, line 300002: a row of 3 values"),
+        ("a.csv", b"a,a\n1,2\n", "a.csv, line 1: the header names the column 'a' more than once"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "not a text file"),
+        ("a.csv", b"\xff\xfe,b\n1,2\n", "line 1: the header is not text in UTF-8"),
+        ("a.csv", "a,b\n1,é\n".encode("latin1"), "the column 'b' is not text in UTF-8"),
+        ("a.csv.gz", b"a,b\n1,2\n", "a.csv.gz: cannot be read"),
+        ("a.csv.gz", gzip.compress(b"a,b\n" + bytes(range(32, 127)) * 9)[:-30], "a.csv.gz: cannot be"),
+        ("a.parquet", b"PAR1 is not enough", "cannot be read as Parquet"),
+        ("a.feather", b"ARROW1 is not enough", "cannot be read as Feather"),
+        ("a.svm", b"1 1:2\n", "a matrix without column names"),
+        ("a.xls", b"1", "the suffix says nothing"),
+        ("a", b"1", "the suffix says nothing"),
+    ],
+)
+def test_bad_tables_are_named_in_one_line(tmp_path, name, data, message):
+    path = tmp_path / name
+    path.write_bytes(data)
+    for read in (read_table, lambda p: list(iter_table(p))):
+        with pytest.raises(DataFileError, match=message) as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(DataFileError, match="there is no such file"):
+        read_table(tmp_path / "a.csv")
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(DataFileError, match="this is a directory"):
+        read_table(tmp_path / "b.csv")
+
+
+def test_a_wrong_delimiter_is_suspected(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a;b\n1;2\n")
+    with pytest.raises(DataFileError, match="is the delimiter another one"):
+        read_table(path, columns=["a"], delimiter=",")
+    pick_columns(path, ["a", "b"], "a", None)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".bz2"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_svmlight_comes_back(tmp_path, packed, grouped):
+    rng = np.random.default_rng(0)
+    X = sp.random(50, 20, 0.2, format="csr", random_state=0)
+    y, qid = rng.integers(0, 2, 50), np.sort(rng.integers(0, 5, 50))
+    plain = tmp_path / "a.svm"
+    dump_svmlight_file(X, y, str(plain), zero_based=False, query_id=qid if grouped else None)
+    path = tmp_path / f"a.svm{packed}"
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(packed, bytes)
+    path.write_bytes(pack(plain.read_bytes()))
+    found = read_matrix(path)
+    assert abs(found.X - X[:, : found.X.shape[1]]).max() < 1e-12
+    assert_array_equal(found.y, y)
+    assert found.qid is None if not grouped else np.array_equal(found.qid, qid)
+
+
+def test_archives_come_back(tmp_path):
+    X, y = sp.random(6, 4, 0.5, format="csr", random_state=0), np.array([0, 1, 0, 1, 1, 0])
+    np.savez(tmp_path / "s.npz", X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape, y=y)
+    np.savez(tmp_path / "d.npz", X=X.toarray(), y=y, qid=y)
+    assert (read_matrix(tmp_path / "s.npz").X != X).nnz == 0
+    dense = read_matrix(tmp_path / "d.npz")
+    assert_array_equal(dense.X, X.toarray())
+    assert_array_equal(dense.qid, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.svm", b"\n", "the file is empty"),
+        ("a.svm", b"1 1:2\n0 1:x\n", r"a.svm, line 2: not a line of svmlight .*: '0 1:x'"),
+        ("a.svm", b"1 1:2\n" * 9000 + b"yes 1:2\n", "a.svm, line 9001: not a line of svmlight"),
+        ("a.svm", b"1 3:1 2:1\n", "a.svm, line 1: not a line of svmlight"),
+        ("a.svm", b"\x00\xff\x89PNG", "a.svm, line 1"),
+        ("a.svm.gz", b"1 1:2\n", "a.svm.gz: cannot be unpacked"),
+        ("a.npz", b"PK\x03\x04junk", "cannot be read as a NumPy archive"),
+        ("a.csv", b"a\n1\n", "this is a table, not a matrix"),
+    ],
+)
+def test_bad_matrices_are_named_in_one_line(tmp_path, name, data, message):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(DataFileError, match=message) as caught:
+        read_matrix(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"y": np.zeros(2)}, "X and y are expected, and the archive has y"),
+        ({"X": np.zeros((2, 2)), "y": np.zeros(3)}, "one label per row"),
+        ({"X_data": np.zeros(1), "y": np.zeros(1)}, "do not make a CSR matrix"),
+        ({"X": np.array([{}], dtype=object), "y": np.zeros(1)}, "cannot be read as a NumPy archive"),
+    ],
+)
+def test_bad_archives_are_named(tmp_path, parts, message):
+    np.savez(tmp_path / "a.npz", **parts)
+    with pytest.raises(DataFileError, match=message):
+        read_matrix(tmp_path / "a.npz")
+
+
+JUNK = st.one_of(
+    st.binary(max_size=200),
+    st.text(alphabet='ab,;"\n\t 01:.-é', max_size=200).map(lambda text: text.encode("utf-8")),
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=JUNK, suffix=st.sampled_from(["csv", "tsv", "csv.gz", "parquet", "feather", "svm", "svm.bz2", "npz"]))
+def test_junk_gives_clear_errors_only(tmp_path, data, suffix):
+    path = tmp_path / f"junk.{suffix}"
+    path.write_bytes(data)
+    reader = read_matrix if file_kind(path) in ("svmlight", "npz") else read_table
+    with suppress(DataFileError):
+        reader(path)
