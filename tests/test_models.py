@@ -1,0 +1,178 @@
+"""Model files: they come back, whole or not at all, and nothing foreign comes with them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from forerank import PairwiseRanker, TopPush
+from forerank.active import PoolRanker
+from forerank.columns import plan_columns
+from forerank.models import Model, ModelFileError, load_model, save_model
+
+
+def data():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=80),
+            "job": rng.choice(["clerk", "cook"], 80),
+            "note": [" ".join(rng.choice(["late", "paid", "call", "again"], 5)) for _ in range(80)],
+            "seen": pd.date_range("2020-01-01", periods=80),
+        }
+    )
+    return frame, (frame["age"] + rng.normal(size=80) > 0).astype(int)
+
+
+def fitted(ranker=None):
+    frame, y = data()
+    pipeline = make_pipeline(plan_columns(frame).transformer(), ranker or PairwiseRanker(alpha=1e-2)).fit(frame, y)
+    columns = {name: str(kind) for name, kind in frame.dtypes.items()}
+    return Model(pipeline, columns=columns, target="y", summary={"rows": 80}, notes=["a", "b"])
+
+
+@pytest.mark.parametrize("ranker", [PairwiseRanker("logistic", alpha=1e-2), TopPush(alpha=1e-2), PoolRanker()])
+def test_models_come_back(tmp_path, ranker):
+    model = fitted(ranker)
+    path = tmp_path / "deep" / "model.forerank"
+    digest = save_model(model, path)
+    again = load_model(path)
+    frame, _ = data()
+    assert_array_equal(again.estimator.decision_function(frame), model.estimator.decision_function(frame))
+    assert (again.columns, again.target, again.group) == (model.columns, "y", None)
+    assert (again.summary, again.notes) == ({"rows": 80}, ["a", "b"])
+    assert {"forerank", "scikit-learn", "numpy"} <= set(again.versions)
+    assert len(digest) == 64
+    assert [entry.name for entry in path.parent.iterdir()] == ["model.forerank"]
+
+
+def test_a_file_that_is_there_is_kept(tmp_path):
+    path = tmp_path / "model.forerank"
+    save_model(fitted(), path)
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="is there already"):
+        save_model(fitted(TopPush(alpha=1e-2)), path)
+    assert path.read_bytes() == before
+    save_model(fitted(TopPush(alpha=1e-2)), path, force=True)
+    assert isinstance(load_model(path).estimator[-1], TopPush)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def foreign(x):
+    return x
+
+
+def test_foreign_types_are_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    pipeline = make_pipeline(FunctionTransformer(foreign), LogisticRegression()).fit(X, X[:, 0] > 0)
+    path = tmp_path / "model.forerank"
+    save_model(Model(pipeline), path)
+    with pytest.raises(ModelFileError, match=r"holds the types [\w.]*foreign.*could run code"):
+        load_model(path)
+    path.unlink()
+    save_model(Model(LogisticRegression().fit(X, X[:, 0] > 0)), path)
+    assert load_model(path).columns == {}
+
+
+def rewritten(path, **changes):
+    with zipfile.ZipFile(path) as archive:
+        card, estimator = json.loads(archive.read("card.json")), archive.read("model.skops")
+    card.update({key: value for key, value in changes.items() if key != "estimator"})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("card.json", json.dumps({k: v for k, v in card.items() if k not in changes or v is not None}))
+        archive.writestr("model.skops", changes.get("estimator", estimator))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 99, "versions": {"forerank": "7.0"}}, "written by forerank 7.0, in a newer format"),
+        ({"format": "one"}, "its card has no format"),
+        ({"notes": None}, "its card lacks notes"),
+        ({"estimator": b"something else"}, "do not have the hash"),
+    ],
+)
+def test_odd_cards_are_named(tmp_path, changes, message):
+    path = tmp_path / "model.forerank"
+    save_model(fitted(), path)
+    rewritten(path, **changes)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(path)
+
+
+def test_files_that_are_no_models(tmp_path):
+    with pytest.raises(ModelFileError, match="there is no such file"):
+        load_model(tmp_path / "none")
+    path = tmp_path / "some.skops"
+    skops.io.dump(LogisticRegression(), path)
+    with pytest.raises(ModelFileError, match="this is not a model file"):
+        load_model(path)
+
+
+WHOLE: list[bytes] = []
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1), junk=st.binary(max_size=40), how=st.sampled_from(["cut", "overwrite", "insert", "junk"]))
+def test_damaged_files_give_clear_errors_only(tmp_path, place, junk, how):
+    path = tmp_path / "model.forerank"
+    if not WHOLE:
+        save_model(Model(PairwiseRanker().fit([[0.0], [1.0]], [0, 1])), path, force=True)
+        WHOLE.append(path.read_bytes())
+    data, at = WHOLE[0], int(place * len(WHOLE[0]))
+    path.write_bytes(
+        {
+            "cut": data[:at],
+            "overwrite": data[:at] + junk + data[at + len(junk) :],
+            "insert": data[:at] + junk + data[at:],
+            "junk": junk,
+        }[how]
+    )
+    try:
+        model = load_model(path)
+    except ModelFileError:
+        return
+    assert model.estimator.coef_.shape == (1, 1)
+
+
+CHILD = """
+import sys
+import numpy as np
+from forerank import PairwiseRanker
+from forerank.models import Model, save_model
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 300))
+model = Model(PairwiseRanker().fit(X, X[:, 0] > 0))
+save_model(model, sys.argv[1] + "-first", force=True)
+print("ready", flush=True)
+while True:
+    save_model(model, sys.argv[1], force=True)
+"""
+
+
+def test_killed_at_any_moment_the_file_is_whole(tmp_path):
+    path = tmp_path / "model.forerank"
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, "-c", CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+            child.stdout.readline()
+            try:
+                child.wait(0.05 + rng.uniform(0, 0.3))
+            except subprocess.TimeoutExpired:
+                os.kill(child.pid, signal.SIGKILL)
+        if path.exists():
+            assert load_model(path).estimator.coef_.shape == (1, 300)
+    assert path.exists()
