@@ -25,3 +25,13 @@ def test_grades(tmp_path, capsys):
     figures = [float(line.split()[-1]) for line in shown.splitlines()[-5:]]
     assert min(figures) > 0.7
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+def test_screening(tmp_path, capsys):
+    runpy.run_path(str(EXAMPLES / "screening.py"))["main"](str(tmp_path / "picture.png"))
+    shown = capsys.readouterr().out
+    to_95 = {line.split()[0]: float(line.split()[2]) for line in shown.splitlines()[1:4]}
+    assert to_95["greedy"] < to_95["lossmin"] < to_95["random"]
+    assert float(shown.split()[-1].rstrip(".")) >= 0.95
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
