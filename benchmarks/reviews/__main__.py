@@ -26,13 +26,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--others", type=int, default=1, help="seedings of the other pairs of strategy and ranker")
     parser.add_argument("--slow", type=int, default=protocol.N_SEEDINGS, help="seedings of asreview and of diverse")
-    parser.add_argument("--quick", action="store_true", help="the two smallest reviews, one seeding, few rounds")
+    parser.add_argument("--quick", action="store_true", help="the smallest review, one seeding, few rounds")
     parser.add_argument("--out", type=Path, help="default: bench-output/reviews, or reviews-quick")
     args = parser.parse_args()
     out = args.out or Path("bench-output") / ("reviews-quick" if args.quick else "reviews")
     reviews = protocol.names()
     if args.quick:
-        reviews = sorted(reviews, key=lambda name: len(protocol.read(name)))[:2]
+        reviews = sorted(reviews, key=lambda name: len(protocol.read(name)))[:1]
     greedy = [f"{ranker}, greedy" for ranker in protocol.RANKERS]
     first = [*greedy, *([protocol.ASREVIEW] if protocol.has_asreview() else []), "random"]
     second = [f"{next(iter(protocol.RANKERS))}, {strategy}" for strategy in protocol.STRATEGIES[1:]]
