@@ -918,7 +918,7 @@ def test_a_promise_on_recall_is_not_given_for_strategies_that_look_for_something
     LabellingLoop(X, strategy="random", stopping=RecallBound())
     loop = start(X, y)
     loop.tell(loop.ask(), [0])
-    with pytest.raises(ValueError, match="before reading begins"):
+    with pytest.raises(ValueError, match="Row 99 is told as a seed, and reading has begun"):
         loop.tell([99], [0], seed=True)
 
 
