@@ -781,7 +781,7 @@ def test_pool_ranker_solves_the_problem_with_the_mean_row_spelled_out(storage, w
     y[:9] = [1, 1, 1, 0, 0, 0, 0, 0, 0]
     labelled = np.flatnonzero(y != -1)
     spelled = np.vstack([X[labelled], X[9:].mean(axis=0)])
-    weight = np.append(np.ones(9), 5.0 * 6)
+    weight = np.append(np.ones(9), 5.0 * 6 / 3)
     explicit = PairwiseRanker(alpha=1 / (0.5 * 9), tol=1e-10)
     explicit.fit(spelled, np.append(y[labelled], 0), sample_weight=weight)
     ranker = PoolRanker(0.5, unread_weight=5.0, tol=1e-10, warm_start=warm)

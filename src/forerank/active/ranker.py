@@ -39,14 +39,17 @@ class PoolRanker(Ranker):
 
     Minimises  sum_{(i, j)} v_j l(x_i w - x_j w) / sum_{(i, j)} v_j + alpha/2 ||w||^2  over relevant rows i and, for j,
     the irrelevant rows (v = 1) and the mean of the rows without a label (v = `unread_weight` times the number of
-    irrelevant rows), with alpha = 1 / (C n) for n labelled rows: more labels, less penalty.
+    irrelevant rows, divided by the number of relevant ones), with alpha = 1 / (C n) for n labelled rows: more labels,
+    less penalty.
 
     Parameters
     ----------
     C : float, default=0.1
         The inverse of the penalty, per labelled row.
-    unread_weight : float, default=10.0
-        What the unread rows weigh together, against all labelled irrelevant rows. With 0 they are left out.
+    unread_weight : float, default=100.0
+        What the unread rows weigh together, against all labelled irrelevant rows, while one relevant row is known; with
+        n of them known, an n-th of that. The more relevant rows there are, the less the unread are nearly all
+        irrelevant, and the less there is to learn from them. With 0 they are left out.
     loss : {"squared_hinge", "logistic", "squared", "exponential"}, default="squared_hinge"
     tol : float, default=1e-3
         The gradient norm asked for, relative to the gradient at zero.
@@ -87,7 +90,7 @@ class PoolRanker(Ranker):
         self,
         C: float = 0.1,
         *,
-        unread_weight: float = 10.0,
+        unread_weight: float = 100.0,
         loss: str = "squared_hinge",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -137,7 +140,9 @@ class PoolRanker(Ranker):
         mean = weight = None
         if unread.any() and self.unread_weight > 0.0:
             mean = self._mean_of_the_others(X, rows)
-            weight = np.append(np.ones(rows.size), self.unread_weight * np.count_nonzero(~relevant))
+            n_relevant = np.count_nonzero(relevant)
+            unread_share = self.unread_weight * (rows.size - n_relevant) / n_relevant
+            weight = np.append(np.ones(rows.size), unread_share)
             relevant = np.append(relevant, False)
         alpha = 1.0 / (self.C * rows.size)
         objective: Any = AllPairs(relevant.astype(np.int8), self.loss, weight=weight)
