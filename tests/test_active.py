@@ -1046,12 +1046,15 @@ def test_a_matrix_that_knows_itself_better_is_still_the_same_data(tmp_path):
     for path, use in ((tmp_path / "runs.jsonl", "compare"), (tmp_path / "labels.jsonl", "loop")):
         fresh = sp.csr_matrix(X)
         A = sp.csr_matrix((fresh.data, fresh.indices, fresh.indptr), shape=X.shape)
+        found = []
         for _ in range(2):
             if use == "compare":
-                compare(A, y, strategies=["greedy"], n_runs=1, batch=20, progress=False, results=path, test=(A, y))
+                options = {"n_runs": 1, "batch": 20, "progress": False, "results": path, "test": (A, y)}
+                found.append(compare(A, y, strategies=["greedy"], **options).runs)
             else:
-                LabellingLoop(A, record=path)
+                found.append(LabellingLoop(A, record=path).random_state)
             A.sum_duplicates()
+        assert found[0] == found[1]
 
 
 def test_a_share_is_per_group():

@@ -66,8 +66,8 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
-class Any_(StoppingRule):
-    """Stops where one of the rules does; made by `a | b`."""
+class _Composed(StoppingRule):
+    """Several rules as one: it needs and promises what any of them does."""
 
     rules: tuple[StoppingRule, ...]
 
@@ -78,24 +78,19 @@ class Any_(StoppingRule):
     @property
     def promises_recall(self) -> bool:  # type: ignore[override]
         return any(rule.promises_recall for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Any_(_Composed):
+    """Stops where one of the rules does; made by `a | b`."""
 
     def reason(self, reading: Reading) -> str | None:
         return next((why for rule in self.rules if (why := rule.reason(reading)) is not None), None)
 
 
 @dataclass(frozen=True)
-class All(StoppingRule):
+class All(_Composed):
     """Stops where all of the rules do; made by `a & b`."""
-
-    rules: tuple[StoppingRule, ...]
-
-    @property
-    def needs_agreement(self) -> bool:  # type: ignore[override]
-        return any(rule.needs_agreement for rule in self.rules)
-
-    @property
-    def promises_recall(self) -> bool:  # type: ignore[override]
-        return any(rule.promises_recall for rule in self.rules)
 
     def reason(self, reading: Reading) -> str | None:
         reasons = [rule.reason(reading) for rule in self.rules]
