@@ -59,7 +59,7 @@ def test_delimiters_are_guessed(tmp_path, mark):
 
 def test_a_column_that_turns_out_to_be_text_is_text(tmp_path):
     path = tmp_path / "data.csv"
-    path.write_text("a\n" + "1\n" * 1_000_000 + "one\n")
+    path.write_text("a\n" + "1000000000000000\n" * 1_000_000 + "one\n")
     assert read_table(path)["a"].tolist()[-1] == "one"
     with pytest.raises(DataFileError, match="one"):
         list(iter_table(path))
@@ -77,7 +77,7 @@ def test_a_column_that_turns_out_to_be_text_is_text(tmp_path):
         ("a.csv", b"a,a\n1,2\n", "a.csv, line 1: the header names the column 'a' more than once"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "not a text file"),
         ("a.csv", b"\xff\xfe,b\n1,2\n", "line 1: the header is not text in UTF-8"),
-        ("a.csv", "a,b\n1,é\n".encode("latin1"), "the column 'b' is not text in UTF-8"),
+        ("a.csv", "a,b\n1,é\n".encode("latin1"), "a.csv, line 2: not text in UTF-8"),
         ("a.csv.gz", b"a,b\n1,2\n", "a.csv.gz: cannot be read"),
         ("a.csv.gz", gzip.compress(b"a,b\n" + bytes(range(32, 127)) * 9)[:-30], "a.csv.gz: cannot be"),
         ("a.parquet", b"PAR1 is not enough", "cannot be read as Parquet"),
@@ -147,7 +147,7 @@ def test_archives_come_back(tmp_path):
         ("a.svm", b"1 1:2\n" * 9000 + b"yes 1:2\n", "a.svm, line 9001: not a line of svmlight"),
         ("a.svm", b"1 3:1 2:1\n", "a.svm, line 1: not a line of svmlight"),
         ("a.svm", b"\x00\xff\x89PNG", "a.svm, line 1"),
-        ("a.svm.gz", b"1 1:2\n", "a.svm.gz: cannot be unpacked"),
+        ("a.svm.gz", b"1 1:2\n", "a.svm.gz: cannot be read"),
         ("a.npz", b"PK\x03\x04junk", "cannot be read as a NumPy archive"),
         ("a.csv", b"a\n1\n", "this is a table, not a matrix"),
     ],

@@ -1,16 +1,68 @@
-"""The command line: each command calls one public function."""
+"""The command line: each command calls one public function, prints what it found and says what went wrong."""
 
+import json
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import track
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import forerank
 
-app = typer.Typer(help="Learn to put the relevant ahead of the irrelevant.", no_args_is_help=True)
+app = typer.Typer(
+    help="Learn to put the relevant ahead of the irrelevant.",
+    epilog="Exit codes: 0 done, 1 something unexpected, 2 a file or an option that cannot be used, 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _examples(*lines: str) -> str:
+    return "**Examples**\n\n" + "\n".join(f"    {line}" for line in lines) + "\n\n"
+
+
+# --- Options that several commands share ---
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, as written by 'forerank fit'.")]
+DataFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, TSV, Parquet, Feather, svmlight (.svm, .svmlight, .libsvm) or NumPy archive (.npz), by its suffix; "
+        "text files also as .gz or .bz2. '-' is standard input.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of everything that is drawn at random.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Of a CSV file; guessed from its header.")]
+Format = Annotated[
+    str, typer.Option("--format", help="What standard input is: csv, tsv, parquet, feather, svm or npz.")
+]
+AllowMissing = Annotated[
+    bool, typer.Option("--allow-missing", help="Take columns of the model that the file lacks for empty ones.")
+]
+
+
+def _complete_ranker(incomplete: str) -> list[str]:
+    names = [name for name in forerank.__all__ if name[0].isupper() and name != "QuadraticFeatures"]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
+
+def _complete_paper(incomplete: str) -> list[str]:
+    return [name for name in _PAPERS if name.startswith(incomplete)]
 
 
 def _print_version(wanted: bool) -> None:
@@ -28,31 +80,594 @@ def _root(
     pass
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the pictures go.")] = Path("demo-output"),
-    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
-) -> None:
-    """Compare rankers by cross-validation on data that come with scikit-learn, and draw their curves."""
-    from forerank.demo import compare_rankers, draw, rankers, table_rows
+# --- Commands ---
 
-    console = Console()
-    steps = track(compare_rankers(seed=seed), total=len(rankers()), description="Cross-validating", console=console)
-    comparisons = list(steps)
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog=_examples(
+        "forerank fit bank.csv --target y -o bank.forerank",
+        "forerank fit leads.parquet -t bought --ranker TopPush --alpha 0.01 -o leads.forerank",
+        "forerank fit queries.svm --ranker RankNCG -o queries.forerank  # grades and qid as they are",
+        "zcat leads.csv.gz | forerank fit - -t bought --params ranker.toml -o leads.forerank",
+    )
+    + "Options that are not listed are parameters of the ranker: --alpha 0.01, --loss logistic, --max-iter 500. A TOML "
+    'file holds the same: alpha = 0.01, loss = "logistic", and ranker = "PairwiseRanker".',
+)
+def fit(
+    context: typer.Context,
+    file: DataFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
+    ] = None,
+    ranker: Annotated[
+        str | None,
+        typer.Option("--ranker", "-r", help="An estimator of forerank by name.", autocompletion=_complete_ranker),
+    ] = None,
+    params: Annotated[Path | None, typer.Option("--params", help="A TOML file of parameters.")] = None,
+    positive: Annotated[
+        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    check: Annotated[
+        float, typer.Option("--check", help="The share of rows kept aside to measure the ranking on; 0 for none.")
+    ] = 0.2,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    force: Force = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a ranker on a file and save it.
+
+    The file is read as it is: numbers are filled and scaled, categories become one column each, texts words by tf-idf,
+    dates days; ids, constant and empty columns are left out, by name. A part of the rows is kept aside to say how good
+    the ranking is; the saved model is fitted on all of them.
+    """
+    with _one_line_errors():
+        if file.startswith("--"):
+            raise ValueError(f"FILE comes first, then parameters of the ranker: forerank fit FILE ... {file} VALUE")
+        chosen = _parameters(params, context.args)
+        name = ranker or chosen.pop("ranker", "PairwiseRanker")
+        chosen.pop("ranker", None)
+        if out.exists() and not force:
+            raise FileExistsError(f"{out} is there already. Choose another name, or overwrite it with --force.")
+        from forerank import models, workflow
+
+        with _spooled(file, format) as path, _status(quiet) as say:
+            model, remarks = _warnings_of(
+                lambda: workflow.fit(
+                    path,
+                    target,
+                    ranker=name,
+                    params=chosen,
+                    group=group,
+                    positive=positive,
+                    drop=drop or [],
+                    check=check,
+                    seed=seed,
+                    delimiter=delimiter,
+                    say=say,
+                )
+            )
+            model.summary["source"] = "standard input" if file == "-" else model.summary["source"]
+            say(f"saving {out}")
+            digest = models.save_model(model, out, force=force)
+    if as_json:
+        _print_json({"model": str(out), "sha256": digest, **model.summary, "notes": model.notes, "warnings": remarks})
+        return
+    _remark(remarks, quiet)
+    console = _console()
+    summary = model.summary
+    if not quiet:
+        console.print(f"{summary['rows']:,} rows of {summary['source']}: {_classes(summary)}")
+        for note in model.notes:
+            console.print(f"  {escape(note)}", highlight=False)
+    console.print(f"{summary['ranker']}({_shown_params(model)}), {summary['seconds']:.1f} s")
+    if summary["measures"]:
+        console.print(_measure_table(f"On {summary['kept_aside']:,} rows kept aside", summary["measures"], 0.95))
+    if not quiet:
+        console.print(f"saved {out}", highlight=False)
+
+
+@app.command(
+    epilog=_examples(
+        "forerank rank bank.forerank new.csv -o ranked.csv",
+        "forerank rank bank.forerank new.csv --top 50  # the fifty best, on standard output",
+        "zcat huge.csv.gz | forerank rank bank.forerank - -o ranked.parquet",
+    )
+    + "A file larger than memory is no obstacle: sorted parts of it wait in the temporary directory (TMPDIR).",
+)
+def rank(
+    model: ModelFile,
+    file: DataFile,
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", help="CSV, TSV, Parquet or Feather by its suffix; '-' is standard output (CSV)."),
+    ] = "-",
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="Only so many rows (of each group, where there are groups).")
+    ] = None,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    allow_missing: AllowMissing = False,
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the ranked list of a file: its rows as they are, with score and rank, best first.
+
+    Rows with the same score share a rank. A model with groups ranks within each of them. Columns that the model does
+    not know are kept and not used; columns that it needs must be there, or be allowed to be missing.
+    """
+    with _one_line_errors():
+        if as_json and out == "-":
+            raise ValueError("--json says what was written; the list itself must then go to a file: -o FILE")
+        from forerank.models import load_model
+        from forerank.ranked import rank_file
+
+        loaded = load_model(model)
+        with _spooled(file, format) as path, _bar("Ranking", quiet) as progress:
+            found = rank_file(
+                loaded,
+                path,
+                sys.stdout.buffer if out == "-" else Path(out),
+                top=top,
+                delimiter=delimiter,
+                allow_missing=allow_missing,
+                force=force,
+                progress=progress,
+            )
+    if as_json:
+        _print_json({"out": out, **vars(found)})
+    elif not quiet:
+        console = _console(stderr=True)
+        if found.missing:
+            console.print(f"taken as empty: {escape(', '.join(found.missing))}")
+        if found.unused:
+            console.print(f"kept, not used by the model: {escape(', '.join(found.unused))}", highlight=False)
+        where = "" if out == "-" else f" to {out}"
+        console.print(f"{found.written:,} of {found.rows:,} rows written{where}", highlight=False)
+
+
+@app.command(
+    epilog=_examples(
+        "forerank evaluate bank.forerank labelled.csv",
+        "forerank evaluate bank.forerank labelled.csv --target y --by job --k 50",
+        "forerank evaluate bank.forerank labelled.csv --curves curves.png --json",
+    )
+)
+def evaluate(
+    model: ModelFile,
+    file: DataFile,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column of labels; by default the one of the model.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="A column; measures are also given for each of its values.")
+    ] = None,
+    k: Annotated[
+        list[int] | None, typer.Option("--k", min=1, help="Places from the top; may be repeated. Default: 10, 100.")
+    ] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    curves: Annotated[
+        Path | None, typer.Option("--curves", help="Draw ROC, precision-recall and hits-in-the-first-k into this PNG.")
+    ] = None,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    allow_missing: AllowMissing = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say how good a model ranks labelled rows: every measure with its confidence interval."""
+    with _one_line_errors():
+        from forerank import workflow
+        from forerank.models import load_model
+
+        loaded = load_model(model)
+        with _spooled(file, format) as path, _status(quiet) as say:
+            say("measuring")
+            found, remarks = _warnings_of(
+                lambda: workflow.evaluate(
+                    loaded,
+                    path,
+                    target,
+                    by=by,
+                    k=k or (10, 100),
+                    confidence=confidence,
+                    seed=seed,
+                    delimiter=delimiter,
+                    allow_missing=allow_missing,
+                )
+            )
+            if curves is not None:
+                from forerank.curves import draw_curves
+
+                draw_curves(found.y, found.scores, curves)
+    if as_json:
+        _print_json(
+            {
+                "rows": found.rows,
+                "classes": found.classes,
+                "confidence": confidence,
+                "measures": [vars(each) for each in found.measures],
+                "by": {part: [vars(each) for each in measures] for part, measures in found.groups.items()},
+                "warnings": remarks,
+            }
+        )
+        return
+    _remark(remarks, quiet)
+    console = _console()
+    title = f"{found.rows:,} rows: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
+    console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
+    if found.groups:
+        console.print(_parts_table(by or "", found.groups))
+    if curves is not None and not quiet:
+        console.print(f"saved {curves}", highlight=False)
+
+
+@app.command(
+    epilog=_examples("forerank explain bank.forerank", "forerank explain bank.forerank new.csv --row 1 --row 17")
+)
+def explain(
+    model: ModelFile,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="Rows to explain, in a table. '-' is standard input.")
+    ] = None,
+    row: Annotated[
+        list[int] | None,
+        typer.Option("--row", min=1, help="A row, counted from 1; may be repeated. Default: the best 5."),
+    ] = None,
+    weights: Annotated[int, typer.Option("--weights", min=0, help="How many weights, the largest first.")] = 20,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    allow_missing: AllowMissing = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what scores are made of: the largest weights by column, and what each column adds to the score of a row."""
+    with _one_line_errors():
+        from forerank import workflow
+        from forerank.models import load_model
+
+        loaded = load_model(model)
+        with _spooled(file or "", format) as path:
+            found = workflow.explain(
+                loaded, path if file else None, rows=row, delimiter=delimiter, allow_missing=allow_missing
+            )
+    if as_json:
+        shown = [vars(each) for each in found.weights[:weights]]
+        _print_json({"weights": shown, "rows": found.contributions, "intercept": found.intercept})
+        return
+    console = _console()
+    if weights and not (quiet and found.contributions):
+        table = Table(title=f"The largest of {len(found.weights):,} weights", title_justify="left")
+        table.add_column("column")
+        table.add_column("weight", justify="right")
+        for each in found.weights[:weights]:
+            table.add_row(escape(each.name), f"{each.weight:+.4f}")
+        console.print(table)
+    for reasons in found.contributions:
+        table = Table(title=f"Row {reasons['row']}: score {reasons['score']:.4f}", title_justify="left")
+        table.add_column("column")
+        table.add_column("value")
+        table.add_column("adds", justify="right")
+        for name, term in list(reasons["columns"].items())[: weights or None]:
+            value = "(missing)" if term["value"] is None else str(term["value"])
+            table.add_row(escape(name), escape(value[:40]), f"{term['adds']:+.4f}")
+        console.print(table)
+
+
+@app.command(epilog=_examples("forerank inspect bank.forerank"))
+def inspect(model: ModelFile, as_json: AsJson = False) -> None:
+    """Say what is in a model file, without making any object of it: safe for files from strangers."""
+    with _one_line_errors():
+        from forerank.models import read_card
+
+        card = read_card(model)
+    if as_json:
+        _print_json(card)
+        return
+    console = _console()
+    summary = card["summary"]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    params = ", ".join(f"{name}={value!r}" for name, value in summary.get("params", {}).items())
+    lines = [
+        ("ranker", f"{summary.get('ranker')}({params})"),
+        ("trained on", f"{summary.get('rows', 0):,} rows of {summary.get('source')}: {_classes(summary)}"),
+        ("target", str(card["target"])),
+        ("group", str(card["group"])),
+        *[("columns" if k == 0 else "", note) for k, note in enumerate(card["notes"])],
+        *[(m["name"], _interval(m)) for m in summary.get("measures", [])],
+        ("versions", ", ".join(f"{name} {version}" for name, version in card["versions"].items())),
+        ("format", str(card["format"])),
+        ("sha256", card["sha256"]),
+        ("foreign types", ", ".join(card["foreign_types"]) or "none: it can be loaded"),
+    ]
+    for name, value in lines:
+        table.add_row(name, escape(value))
+    console.print(table, highlight=False)
+
+
+@app.command(epilog=_examples("forerank export bank.forerank -o bank.onnx"))
+def export(
+    model: ModelFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The ONNX file to write.")],
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the scorer of a model as ONNX and check that it gives the same scores."""
+    with _one_line_errors():
+        from forerank.export import save_onnx
+        from forerank.models import load_model
+
+        with _status(quiet) as say:
+            say("converting")
+            difference = save_onnx(load_model(model), out, force=force)
+    if as_json:
+        _print_json({"out": str(out), "largest_difference": difference})
+    elif not quiet:
+        _console().print(f"saved {out}; scores agree to {difference:.1e}", highlight=False)
+
+
+_PAPERS = ["donmez2009", "kotlowski2011", "li2014", "raykar2007", "shen2013"]
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog=_examples(
+        "FORERANK_DATA=data forerank reproduce shen2013 --quick",
+        "forerank reproduce li2014 -- --help  # the options of one paper",
+    ),
+)
+def reproduce(
+    context: typer.Context,
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(_PAPERS)}.", autocompletion=_complete_paper)
+    ],
+) -> None:
+    """Do the tables and figures of a paper again, published figure beside ours; further options go to the paper.
+
+    The data sets are read from the directory that the environment variable FORERANK_DATA names.
+    """
+    with _one_line_errors():
+        if paper not in _PAPERS:
+            raise ValueError(f"There is no paper {paper!r}; choose one of {', '.join(_PAPERS)}.")
+        from importlib import import_module
+
+        module = import_module(f"forerank.papers.{paper}.__main__")
+        sys.argv = [f"forerank reproduce {paper}", *context.args]
+        module.main()
+
+
+@app.command(epilog=_examples("forerank demo -o demo-output"))
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where files and pictures go.")] = Path("demo-output"),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Do the main job on data that come with scikit-learn: fit, evaluate, rank, explain; then compare rankers."""
+    from forerank.demo import compare_rankers, draw, rankers, table_rows, write_tables
+
+    console = _console()
+    train, new = write_tables(out)
+    model, ranked = out / "model.forerank", out / "ranked.csv"
+    steps: list[tuple[Callable[..., None], str, dict[str, Any]]] = [
+        (fit, f"fit {train} --target diagnosis -o {model} --force", {}),
+        (evaluate, f"evaluate {model} {new}", {}),
+        (rank, f"rank {model} {new} --top 10 -o {ranked} --force", {}),
+        (explain, f"explain {model} {new} --row 1 --weights 5", {}),
+    ]
+    for _, words, _ in steps:
+        console.print(f"\n[bold]$ forerank {escape(words)}[/bold]", highlight=False)
+        app(words.split(" "), standalone_mode=False)
+    console.print("\n[bold]Rankers compared[/bold]")
+    results = []
+    with _bar("Cross-validating", quiet) as progress:
+        for comparison in compare_rankers(seed=seed):
+            results.append(comparison)
+            progress(len(results) / len(rankers()))
     table = Table(title="Handwritten digits: eights ahead of all others (5 folds, held-out rows)")
     for column, justify in (("ranker", "left"), ("AUC", "right"), ("AP", "right"), ("pos@top", "right")):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     table.add_column("ms per fit", justify="right")
-    for row in table_rows(comparisons):
-        table.add_row(*row)
+    for line in table_rows(results):
+        table.add_row(*line)
     console.print(table)
     try:
-        files = draw(comparisons, out)
+        files = draw(results, out)
     except ImportError:
         console.print("For the pictures, install matplotlib: pip install 'forerank[plots]'")
         raise typer.Exit(1) from None
     for file in files:
-        console.print(f"saved {file}")
+        console.print(f"saved {file}", highlight=False)
+
+
+# --- What goes wrong ---
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """What a user can mend is said in one line, with exit code 2."""
+    from forerank.io import DataFileError
+    from forerank.models import ModelFileError
+
+    try:
+        yield
+    except (DataFileError, ModelFileError, FileExistsError, FileNotFoundError, PermissionError, ImportError) as error:
+        _fail(error)
+    except ValueError as error:
+        _fail(error)
+
+
+def _fail(error: Exception) -> NoReturn:
+    text = " ".join(str(error).split("\n"))
+    typer.echo(f"forerank: {text}", err=True)
+    raise typer.Exit(2) from None
+
+
+def _warnings_of(action: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """The result of an action, and what it warned about, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)
+        result = action()
+    return result, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
+
+
+def _remark(remarks: list[str], quiet: bool) -> None:
+    for remark in [] if quiet else remarks:
+        _console(stderr=True).print(f"note: {escape(remark)}", highlight=False)
+
+
+# --- Files and options ---
+
+
+@contextmanager
+def _spooled(file: str, format: str) -> Iterator[Path]:
+    """The file; standard input as a temporary one, since ranking looks at rows more than once."""
+    if file != "-":
+        yield Path(file)
+        return
+    from forerank.io import DataFileError
+
+    with TemporaryDirectory(prefix="forerank-") as directory:
+        path = Path(directory) / f"input.{format}"
+        with path.open("wb") as copy:
+            while part := sys.stdin.buffer.read(1 << 20):
+                copy.write(part)
+        try:
+            yield path
+        except DataFileError as error:
+            raise ValueError(str(error).replace(str(path), "standard input")) from None
+
+
+def _parameters(path: Path | None, words: list[str]) -> dict[str, Any]:
+    """Parameters of a TOML file, then those among the options."""
+    chosen: dict[str, Any] = {}
+    if path is not None:
+        try:
+            chosen = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: not TOML ({error})") from None
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not name:
+            raise ValueError(f"{word!r} is no option; one file is expected, then options and parameters of the ranker")
+        if not equals:
+            if not words:
+                raise ValueError(f"the parameter {word} has no value")
+            value = words.pop(0)
+        chosen[name.replace("-", "_")] = _value(value)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+
+
+def _value(text: str) -> Any:
+    """A number, a truth value, a list or, where it is none of these, the text itself."""
+    if text.lower() in ("none", "true", "false"):
+        return {"none": None, "true": True, "false": False}[text.lower()]
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+# --- What is shown ---
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, soft_wrap=True)
+
+
+@contextmanager
+def _status(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Says on standard error what is being done, where that is a terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda line: None
+        return
+    with console.status("starting") as status:
+        yield lambda line: status.update(escape(line))
+
+
+@contextmanager
+def _bar(what: str, quiet: bool) -> Iterator[Callable[[float], None]]:
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda share: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(_plain(value), indent=1, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN: what is not known is null."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def _classes(summary: dict[str, Any]) -> str:
+    counts = list(summary.get("classes", {}).items())
+    if summary.get("positive") is None:
+        return "grades " + ", ".join(f"{name} ({count:,})" for name, count in counts)
+    return " ahead of ".join(f"{name!r} ({count:,})" for name, count in counts)
+
+
+def _shown_params(model: Any) -> str:
+    """The parameters that are not at their defaults, and the strength of the penalty."""
+    ranker = model.estimator[-1]
+    defaults = type(ranker)().get_params()
+    chosen = {n: v for n, v in ranker.get_params().items() if v != defaults[n] or n in ("alpha", "loss")}
+    return ", ".join(f"{name}={value!r}" for name, value in chosen.items() if name != "random_state")
+
+
+def _interval(measure: dict[str, Any]) -> str:
+    low, high = measure["low"], measure["high"]
+    known = low is not None and low == low
+    return f"{measure['value']:.4f}" + (f"  [{low:.4f}, {high:.4f}]" if known else "")
+
+
+def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float) -> Table:
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    table.add_column(f"{100 * confidence:g} % interval", justify="right")
+    for each in measures:
+        value, _, interval = _interval(each).partition("  ")
+        table.add_row(each["name"], value, escape(interval) or "-")
+    return table
+
+
+def _parts_table(by: str, groups: dict[str, Any]) -> Table:
+    names = next(([each.name for each in measures] for measures in groups.values() if measures), [])[:3]
+    table = Table(title=f"By {escape(by)}", title_justify="left")
+    table.add_column(escape(by))
+    for name in names:
+        table.add_column(name, justify="right")
+    for part, measures in groups.items():
+        found = {each.name: _interval(vars(each)) for each in measures}
+        table.add_row(escape(part), *(escape(found.get(name, "one class only")) for name in names))
+    return table
 
 
 def main() -> None:

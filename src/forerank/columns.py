@@ -1,34 +1,48 @@
 """From the columns of a table to the columns of a matrix, as scikit-learn steps, with a word on each.
 
-`plan_columns` looks at a frame and says what each column is; `ColumnPlan.transformer` is a ColumnTransformer that does
-what was said: numbers are imputed and scaled, categories become ones and zeros (rare ones together), texts tf-idf,
+`plan_columns` looks at a frame and says what each column is; `ColumnPlan.transformer` gives the steps that do what was
+said: numbers are imputed and scaled, categories become ones and zeros (rare ones together), texts tf-idf,
 dates numbers. Columns that cannot help (constants, ids, empty ones) are left out, by name and with the reason.
 """
 
+import datetime
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.compose import ColumnTransformer
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["ColumnPlan", "DateNumbers", "TextColumn", "plan_columns"]
+__all__ = [
+    "CategoryColumns",
+    "ColumnPlan",
+    "NumberColumns",
+    "TableColumns",
+    "TextColumn",
+    "as_frame",
+    "category_codes",
+    "distinct",
+    "plan_columns",
+    "value_places",
+]
 
-# Rows that a column is judged by: enough for shares, and a sort of so few costs nothing.
+# Values that words are counted in, and rows in which numbers may count up.
 _LOOKED_AT = 20_000
 # A text has this many words in the mean. Shorter strings are names of something.
 _WORDS_OF_A_TEXT = 4.0
-# Categories in less than this share of the rows are rare and go together, as do those beyond so many.
-_RARE = 0.001
-_MOST_CATEGORIES = 200
-# Distinct in all of so many rows, an integer that counts up or a short string is taken for an id.
+# From so many rows on, integers that count up are taken for an id, and short strings of which this share are distinct.
 _FEWEST_FOR_AN_ID = 20
+_OWN_VALUES = 0.95
+# Rows that are made into numbers at a time.
+_ROWS_AT_A_TIME = 1 << 16
+# A matrix with this share of numbers that are not zero is made dense.
+_DENSE_ENOUGH = 0.6
 
 
 @dataclass(frozen=True)
@@ -53,21 +67,24 @@ class ColumnPlan:
         """The columns that take part."""
         return [*self.numbers, *self.dates, *self.categories, *self.texts]
 
-    def transformer(self) -> ColumnTransformer:
+    def transformer(self) -> "TableColumns":
         """The steps, not yet fitted. Columns of a frame are found by name, in any order; others are ignored."""
-        steps: list[tuple[str, Any, Any]] = []
+        steps: list[tuple[str, Any, list[str]]] = []
         if self.numbers:
-            steps.append(("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), self.numbers))
+            steps.append(("numbers", NumberColumns(), self.numbers))
         if self.dates:
-            dates = make_pipeline(DateNumbers(), SimpleImputer(strategy="median"), StandardScaler())
-            steps.append(("dates", dates, self.dates))
+            steps.append(("dates", NumberColumns(), self.dates))
         if self.categories:
-            encoder = OneHotEncoder(
-                handle_unknown="infrequent_if_exist", min_frequency=_RARE, max_categories=_MOST_CATEGORIES
-            )
-            steps.append(("categories", encoder, self.categories))
+            steps.append(("categories", CategoryColumns(), self.categories))
         steps += [(f"text {name}", TextColumn(), [name]) for name in self.texts]
-        return ColumnTransformer(steps, verbose_feature_names_out=False)
+        return TableColumns(steps)
+
+    def kinds(self, frame: Any) -> dict[str, str]:
+        """What is expected of each column that is used: "number", "date", "date with zone", "category" or "text"."""
+        kinds = dict.fromkeys(self.numbers, "number")
+        for name in self.dates:
+            kinds[name] = "date with zone" if getattr(frame[name].dtype, "tz", None) is not None else "date"
+        return kinds | dict.fromkeys(self.categories, "category") | dict.fromkeys(self.texts, "text")
 
     def lines(self) -> list[str]:
         """What is done, one line per kind of column."""
@@ -84,12 +101,34 @@ class ColumnPlan:
         return shown
 
 
+def as_frame(data: Any) -> Any:
+    """A pandas frame of a pandas, polars or Arrow one, as `plan_columns` and the fitted steps expect it.
+
+    Booleans become the words "true" and "false", infinite numbers are missing.
+    """
+    import pandas as pd
+
+    if hasattr(data, "to_pandas"):
+        data = data.to_pandas()
+    if not isinstance(data, pd.DataFrame):
+        raise TypeError(f"A pandas or polars frame is expected, not {type(data).__name__}.")
+    changed = {}
+    for name in data.columns:
+        column = data[name]
+        if pd.api.types.is_bool_dtype(column.dtype) or (column.dtype == object and _all_are(column, bool)):
+            changed[name] = column.map({True: "true", False: "false"})
+        elif pd.api.types.is_float_dtype(column.dtype) and not np.isfinite(column.to_numpy(np.float64)).all():
+            changed[name] = column.where(np.isfinite(column.to_numpy(np.float64)))
+    return data.assign(**changed) if changed else data
+
+
 def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
     """Say what each column of a pandas frame is.
 
     Parameters
     ----------
     frame : pandas.DataFrame
+        As from `as_frame`.
     exclude : iterable of str
         Columns that are something else, such as the target and the groups.
 
@@ -106,7 +145,7 @@ def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
     for name in frame.columns:
         if name in excluded:
             continue
-        kind, reason = _kind(frame[name], str(name))
+        kind, reason = _kind(frame[name])
         if reason is not None:
             plan.left_out[name] = reason
         else:
@@ -114,71 +153,337 @@ def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
     return plan
 
 
-def _kind(column: Any, name: str) -> tuple[str, str | None]:
+def _kind(column: Any) -> tuple[str, str | None]:
     """Which list of the plan a column goes to, or why it goes to none."""
     from pandas.api import types
 
-    known = column.dropna()
-    if known.empty:
+    if column.dtype == object and _holds_containers(column):
+        return "", "lists, bytes or other values that are no text and no number"
+    codes, values = distinct(column)
+    n_missing = int(np.count_nonzero(codes < 0))
+    if n_missing == len(column):
         return "", "empty"
-    part = known.iloc[:_LOOKED_AT]
-    if types.is_datetime64_any_dtype(column.dtype) or _holds_dates(part):
-        return ("", "the same in every row") if _constant(known, column) else ("dates", None)
+    if len(values) == 1 and n_missing == 0:
+        return "", "the same in every row"
+    if types.is_datetime64_any_dtype(column.dtype) or (column.dtype == object and _all_are(column, datetime.date)):
+        return "dates", None
     if types.is_numeric_dtype(column.dtype):
-        if _constant(known, column):
-            return "", "the same in every row"
-        if types.is_integer_dtype(column.dtype) and _counts_up(part):
+        if types.is_integer_dtype(column.dtype) and _counts_up(column.to_numpy()[:_LOOKED_AT]):
             return "", "an id: whole numbers that count up"
         return "numbers", None
-    texts = part.astype(str)
-    if _constant(known, column):
-        return "", "the same in every row"
-    words = float(texts.str.count(r"\S+").mean())
-    if words >= _WORDS_OF_A_TEXT:
-        return "texts", None
-    if len(texts) >= _FEWEST_FOR_AN_ID and texts.nunique() == len(texts):
-        return "", "an id: a different string in every row"
-    return "categories", None
+    n_known = len(column) - n_missing
+    if n_known >= _FEWEST_FOR_AN_ID and len(values) >= _OWN_VALUES * n_known and _words(values) < _WORDS_OF_A_TEXT:
+        return "", "an id: another string in nearly every row"
+    return ("texts" if _words(values) >= _WORDS_OF_A_TEXT else "categories"), None
 
 
-def _constant(known: Any, column: Any) -> bool:
-    """One value and none missing; where some are missing, missing is a value too."""
-    return known.nunique() == 1 and len(known) == len(column)
+def distinct(column: Any) -> tuple[NDArray[np.integer], Any]:
+    """The number of each row's value, and the values; -1 where one is missing."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy()
+        used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(column.cat.categories)))
+        if used.size < len(column.cat.categories):
+            place = np.full(len(column.cat.categories) + 1, -1)
+            place[used] = np.arange(used.size)
+            codes = place[codes]
+        return codes, column.cat.categories[used]
+    return pd.factorize(column, use_na_sentinel=True)
 
 
-def _counts_up(part: Any) -> bool:
-    values = part.to_numpy(dtype=np.float64)
-    return values.size >= _FEWEST_FOR_AN_ID and bool(np.all(np.diff(values) == 1.0))
+def _words(values: Any) -> float:
+    """The mean number of words, over some of the values."""
+    some = values[:: max(1, len(values) // _LOOKED_AT)]
+    return float(np.mean([len(str(value).split()) for value in some]))
 
 
-def _holds_dates(part: Any) -> bool:
-    """Whether these are the Python objects as which pyarrow gives dates without a time."""
-    import datetime
-
-    return part.dtype == object and all(isinstance(value, datetime.date) for value in part.iloc[:100])
+def _counts_up(values: NDArray) -> bool:
+    return values.size >= _FEWEST_FOR_AN_ID and bool(np.all(np.diff(values.astype(np.float64)) == 1.0))
 
 
-class DateNumbers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Dates as days since 1970; missing ones as NaN."""
+def _all_are(column: Any, kind: type) -> bool:
+    """Whether the first values of a column of Python objects are of a kind."""
+    known = column.dropna().iloc[:100]
+    return len(known) > 0 and all(isinstance(value, kind) for value in known)
+
+
+def _holds_containers(column: Any) -> bool:
+    known = column.dropna().iloc[:100]
+    return any(
+        isinstance(value, bytes) or (hasattr(value, "__len__") and not isinstance(value, str)) for value in known
+    )
+
+
+class TableColumns(TransformerMixin, BaseEstimator):
+    """Steps for groups of columns, side by side: a ColumnTransformer that fills its matrix some rows at a time.
+
+    ColumnTransformer makes each part whole and then stacks them, and so needs the matrix twice and more; also while it
+    is fitted. This one needs it once.
+
+    Parameters
+    ----------
+    steps : list of (name, transformer, columns)
+        The transformers take pandas frames.
+
+    Attributes
+    ----------
+    transformers_ : list of (name, fitted transformer, columns)
+    output_indices_ : dict
+        For each step, the slice of its columns in the matrix.
+    """
+
+    def __init__(self, steps: list[tuple[str, Any, list[str]]]) -> None:
+        self.steps = steps
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Note the columns."""
+        """Fit each step on its columns."""
+        self.transformers_ = [(name, clone(step).fit(X[columns]), columns) for name, step, columns in self.steps]
+        self.feature_names_in_ = np.array([name for *_, columns in self.steps for name in columns], dtype=object)
+        self.n_features_in_ = self.feature_names_in_.size
+        first, self.output_indices_ = 0, {}
+        for name, step, columns in self.transformers_:
+            width = len(step.get_feature_names_out(columns))
+            self.output_indices_[name] = slice(first, first + width)
+            first += width
+        some = self._stacked(X.iloc[:_ROWS_AT_A_TIME])
+        self.sparse_output_ = sp.issparse(some) and bool(some.nnz < _DENSE_ENOUGH * some.shape[0] * some.shape[1])
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The matrix: sparse where most of it is zero, else dense."""
+        return self.transform_rows(X, np.arange(len(X)))
+
+    def transform_rows(self, X: Any, rows: NDArray[np.integer]) -> Any:
+        """The matrix of these rows, in this order."""
+        check_is_fitted(self, "transformers_")
+        missing = [name for name in self.feature_names_in_ if name not in X.columns]
+        if missing:
+            raise ValueError(f"The columns {missing} are missing.")
+        parts = (
+            self._stacked(X.iloc[rows[begin : begin + _ROWS_AT_A_TIME]])
+            for begin in range(0, len(rows), _ROWS_AT_A_TIME)
+        )
+        shape = (len(rows), max(part.stop for part in self.output_indices_.values()))
+        return _filled_sparse(parts, shape) if self.sparse_output_ else _filled_dense(parts, shape)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """The names of the columns of the matrix."""
+        check_is_fitted(self, "transformers_")
+        return np.concatenate([step.get_feature_names_out(columns) for _, step, columns in self.transformers_])
+
+    def origins(self) -> list[str]:
+        """For each column of the matrix, the column of the table that it comes from."""
+        found: list[str] = []
+        for name, step, columns in self.transformers_:
+            part = self.output_indices_[name]
+            each = (part.stop - part.start) // len(columns)
+            widths = step.widths_ if isinstance(step, CategoryColumns) else [each] * len(columns)
+            found += [column for column, width in zip(columns, widths, strict=True) for _ in range(width)]
+        return found
+
+    def _stacked(self, X: Any) -> Any:
+        parts = [step.transform(X[columns]) for _, step, columns in self.transformers_]
+        if not any(sp.issparse(part) for part in parts):
+            return np.hstack(parts)
+        return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
+
+
+def _filled_dense(parts: Iterator[Any], shape: tuple[int, int]) -> NDArray[np.float64]:
+    out, begin = np.empty(shape), 0
+    for part in parts:
+        out[begin : begin + part.shape[0]] = part.toarray() if sp.issparse(part) else part
+        begin += part.shape[0]
+    return out
+
+
+def _filled_sparse(parts: Iterator[sp.csr_matrix], shape: tuple[int, int]) -> sp.csr_matrix:
+    """Stacked in arrays that grow where they are, so that nothing is there twice."""
+    data, indices = np.empty(0), np.empty(0, dtype=np.int32)
+    indptr, row = np.zeros(shape[0] + 1, dtype=np.int64), 0
+    for part in parts:
+        used = int(indptr[row])
+        if used + part.nnz > data.size:
+            share = (row + part.shape[0]) / shape[0]
+            room = int((used + part.nnz) / share * 1.02) + 1024
+            data.resize(room, refcheck=False)
+            indices.resize(room, refcheck=False)
+        data[used : used + part.nnz] = part.data
+        indices[used : used + part.nnz] = part.indices
+        indptr[row + 1 : row + 1 + part.shape[0]] = used + part.indptr[1:]
+        row += part.shape[0]
+    used = int(indptr[-1])
+    data.resize(used, refcheck=False)
+    indices.resize(used, refcheck=False)
+    if used < 2**31:
+        indptr = indptr.astype(np.int32)
+    return sp.csr_matrix((data, indices, indptr), shape=shape)
+
+
+class CategoryColumns(TransformerMixin, BaseEstimator):
+    """One column of ones and zeros per value; rare values share one, which unknown ones fall into.
+
+    What scikit-learn's OneHotEncoder does, on the distinct values of a column in place of its rows: a million rows of
+    a dozen values cost as much as their codes. A missing value is a value like others.
+
+    Parameters
+    ----------
+    min_frequency : float, default=0.001
+        Values in a smaller share of the rows are rare.
+    max_categories : int, default=200
+        Those beyond the most frequent ones are rare, too.
+
+    Attributes
+    ----------
+    encoders_ : list of OneHotEncoder
+        One for each column, of the values as strings; a missing one is the empty string.
+    widths_ : list of int
+        How many columns each of them makes.
+    """
+
+    def __init__(self, min_frequency: float = 0.001, max_categories: int = 200) -> None:
+        self.min_frequency = min_frequency
+        self.max_categories = max_categories
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the values and which of them are rare."""
+        self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.encoders_ = [self._encoder(X.iloc[:, k]) for k in range(X.shape[1])]
+        self.widths_ = [len(encoder.get_feature_names_out()) for encoder in self.encoders_]
+        return self
+
+    def _encoder(self, column: Any) -> OneHotEncoder:
+        codes, values = category_codes(column)
+        counts = np.bincount(codes, minlength=len(values))
+        values, counts = values[counts > 0], counts[counts > 0]
+        frequent = counts >= self.min_frequency * codes.size
+        if frequent.sum() + (not frequent.all()) > self.max_categories:
+            frequent[np.argsort(-counts, kind="stable")[self.max_categories - 1 :]] = False
+        # Twice where it is frequent and once where it is rare: the encoder need not see the rows themselves.
+        sample = np.concatenate([values[frequent], values])
+        return OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=2).fit(sample[:, None])
+
+    def transform(self, X: Any) -> sp.csr_matrix:
+        """A sparse matrix; rows whose values are unknown have zeros where there are no rare values."""
+        check_is_fitted(self, "encoders_")
+        places = np.empty((len(X), self.n_features_in_), dtype=np.int32)
+        first = 0
+        for k, encoder in enumerate(self.encoders_):
+            codes, values = category_codes(X[self.feature_names_in_[k]])
+            places[:, k] = value_places(encoder, values)[codes]
+            places[places[:, k] >= 0, k] += first
+            first += self.widths_[k]
+        known = places >= 0
+        indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        return sp.csr_matrix((np.ones(indptr[-1]), places[known], indptr), shape=(len(X), first))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """COLUMN=VALUE, and COLUMN=(rare) for the rare ones together."""
+        check_is_fitted(self, "encoders_")
+        names = []
+        for column, encoder in zip(self.feature_names_in_, self.encoders_, strict=True):
+            for name in encoder.get_feature_names_out(["x"]):
+                value = name.removeprefix("x_")
+                value = {"": "(missing)", "infrequent_sklearn": "(rare)"}.get(value, value)
+                names.append(f"{column}={value}")
+        return np.array(names, dtype=object)
+
+
+def value_places(encoder: OneHotEncoder, values: NDArray) -> NDArray[np.intp]:
+    """The output column of each value; -1 for a value that has none."""
+    if not len(values):
+        return np.empty(0, dtype=np.intp)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # unknown values are what this is about
+        rows = encoder.transform(values[:, None])
+    places = np.full(len(values), -1, dtype=np.intp)
+    places[np.diff(rows.indptr) == 1] = rows.indices
+    return places
+
+
+def category_codes(column: Any) -> tuple[NDArray[np.integer], NDArray]:
+    """The number of each row's value, and the values as strings; a missing one is the empty string.
+
+    The column is one of pandas, or a dictionary of pyarrow.
+    """
+    import pandas as pd
+
+    if _is_arrow(column):
+        column = column.unify_dictionaries().combine_chunks()
+        codes, values = column.indices.fill_null(-1).to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
+    elif isinstance(column.dtype, pd.CategoricalDtype):
+        codes, values = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    else:
+        codes, values = distinct(column)
+    texts = np.array([str(value) for value in values], dtype=object)
+    if codes.size and codes.min() < 0:
+        codes = np.where(codes < 0, len(texts), codes)
+        texts = np.append(texts, "")
+    return codes, texts
+
+
+def _is_arrow(column: Any) -> bool:
+    return hasattr(column, "combine_chunks")
+
+
+class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Numbers, and dates as days since 1970: missing ones filled with the median, then centred and scaled.
+
+    What SimpleImputer and StandardScaler do one after the other, one column at a time and so without copies of all of
+    them. Infinite numbers are missing.
+
+    Attributes
+    ----------
+    median_, mean_, scale_ : arrays
+        Of each column; mean and standard deviation with the missing ones filled.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn median, mean and scale."""
+        self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.n_features_in_ = X.shape[1]
+        self.median_, self.mean_, self.scale_ = np.zeros((3, self.n_features_in_))
+        for k, name in enumerate(self.feature_names_in_):
+            values = column_floats(X[name])
+            known = np.isfinite(values)
+            if known.any():
+                self.median_[k] = np.median(values if known.all() else values[known])
+            values = np.where(known, values, self.median_[k])
+            self.mean_[k] = values.mean()
+            spread = values.std()
+            # Equal values have a spread of rounding errors, by which nothing should be scaled.
+            self.scale_[k] = spread if spread > 1e-14 * abs(self.mean_[k]) else 1.0
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """One column of days for each column of dates."""
-        import pandas as pd
+        """One column of scaled numbers for each column."""
+        check_is_fitted(self, "median_")
+        return np.column_stack([self.transform_column(X.iloc[:, k], k) for k in range(self.n_features_in_)])
 
-        check_is_fitted(self, "n_features_in_")
-        frame = pd.DataFrame(X)
-        days = np.empty(frame.shape)
-        for k in range(frame.shape[1]):
-            times = pd.to_datetime(frame.iloc[:, k], utc=True)
-            days[:, k] = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-        return days
+    def transform_column(self, column: Any, k: int) -> NDArray[np.float64]:
+        """The scaled numbers of column k."""
+        values = column_floats(column)
+        values = np.where(np.isfinite(values), values, self.median_[k])
+        values -= self.mean_[k]
+        values /= self.scale_[k]
+        return values
+
+
+def column_floats(column: Any) -> NDArray[np.float64]:
+    """Numbers as doubles, dates as days since 1970; missing ones as NaN. Of pandas or pyarrow."""
+    import pandas as pd
+
+    if _is_arrow(column):
+        from pyarrow import types
+
+        if types.is_floating(column.type) or types.is_integer(column.type):
+            return column.to_numpy().astype(np.float64, copy=False)
+        column = column.to_pandas()
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    times = pd.to_datetime(column, utc=True)
+    return ((times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
 
 
 class TextColumn(TransformerMixin, BaseEstimator):

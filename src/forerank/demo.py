@@ -1,4 +1,4 @@
-"""The main job on data that come with scikit-learn: rankers compared by cross-validation, in a table and pictures."""
+"""The main job on data that come with scikit-learn: tables to rank, and rankers compared by cross-validation."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import precision_recall_curve, roc_curve
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from forerank import metrics
 from forerank.estimators import PairwiseRanker, PointwiseRanker
 
-__all__ = ["Comparison", "compare_rankers", "draw"]
+__all__ = ["Comparison", "compare_rankers", "draw", "write_tables"]
 
 Vector = NDArray[np.float64]
 
@@ -35,6 +35,21 @@ class Comparison:
     def mean(self, metric: Callable[..., float]) -> float:
         """The mean of a metric over the folds."""
         return float(np.mean([metric(y, s) for y, s in zip(self.y, self.scores, strict=True)]))
+
+
+def write_tables(directory: Path) -> tuple[Path, Path]:
+    """Breast tumours that come with scikit-learn as two CSV files: some to learn from, and new ones."""
+    import pandas as pd
+
+    data = load_breast_cancer()
+    frame = pd.DataFrame(data.data, columns=data.feature_names)
+    frame.insert(0, "diagnosis", data.target_names[data.target])
+    frame.insert(0, "case", [f"case-{k:03d}" for k in range(1, len(frame) + 1)])
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = directory / "tumours.csv", directory / "new.csv"
+    frame.iloc[:400].to_csv(paths[0], index=False)
+    frame.iloc[400:].to_csv(paths[1], index=False)
+    return paths
 
 
 def rankers() -> dict[str, Any]:

@@ -7,9 +7,10 @@ where there is one, the line.
 
 import bz2
 import gzip
-import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
+
+from forerank._csv import DELIMITERS, CsvFile, CsvProblem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,9 +44,7 @@ _KINDS = {
     ".npz": "npz",
 }
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open}
-_DELIMITERS = (",", ";", "\t", "|")
-# Bytes that a delimiter is guessed from, and lines of svmlight that are read at a time in search of a bad one.
-_HEAD_BYTES = 65536
+# Lines of svmlight that are read at a time in search of a bad one.
 _LINES_AT_A_TIME = 4096
 
 
@@ -65,11 +66,14 @@ class Matrix:
     y : array
     qid : array or None
         The group of each row, where the file has groups.
+    zero_based : bool
+        Whether the columns of an svmlight file are counted from 0.
     """
 
     X: Any
     y: NDArray
     qid: NDArray | None
+    zero_based: bool = True
 
 
 def file_kind(path: Any) -> str:
@@ -92,7 +96,9 @@ def file_kind(path: Any) -> str:
     return kind
 
 
-def read_table(path: Any, *, columns: Sequence[str] | None = None, delimiter: str | None = None) -> "pd.DataFrame":
+def read_table(
+    path: Any, *, columns: Sequence[str] | None = None, delimiter: str | None = None, categories: int = 0
+) -> "pd.DataFrame":
     """A whole table as a frame.
 
     Parameters
@@ -102,12 +108,15 @@ def read_table(path: Any, *, columns: Sequence[str] | None = None, delimiter: st
     columns : list of str, optional
         Only these.
     delimiter : str, optional
-        Of a CSV file; guessed from its first lines.
+        Of a CSV file; guessed from its header.
+    categories : int, default=0
+        Columns of a CSV file with at most so many different strings become categoricals, which take far less memory.
     """
     import pyarrow as pa
 
-    batches = list(_batches(path, columns, delimiter, None, whole=True))
-    return _frame(pa.Table.from_batches(batches, schema=batches[0].schema))
+    parts = list(_batches(path, columns, delimiter, None, categories, whole=True))
+    # Of a CSV file there is one part, a table: no other name may hold it while its columns are handed over.
+    return to_frame(parts.pop() if isinstance(parts[0], pa.Table) else pa.Table.from_batches(parts))
 
 
 def iter_table(
@@ -126,12 +135,14 @@ def iter_table(
         As in `read_table`.
     rows : int, default=65536
     types : mapping from names to pyarrow types, optional
-        Of the columns of a CSV file. Without it they are those of its first megabyte, and a later value that is
+        Of the columns of a CSV file. Without it they are those of its first block (4 MB), and a later value that is
         something else is an error.
     """
-    for batch in _batches(path, columns, delimiter, types, whole=False):
+    import pyarrow as pa
+
+    for batch in _batches(path, columns, delimiter, types, 0, whole=False):
         for begin in range(0, batch.num_rows, rows):
-            yield _frame(batch.slice(begin, rows))
+            yield to_frame(pa.Table.from_batches([batch.slice(begin, rows)]))
 
 
 def read_matrix(path: Any) -> Matrix:
@@ -144,22 +155,7 @@ def read_matrix(path: Any) -> Matrix:
         raise DataFileError(
             path, "this is a table, not a matrix; svmlight (.svm, .svmlight, .libsvm) or .npz is expected"
         )
-    with _unpacked(path) as file:
-        try:
-            data = file.read()
-        except (OSError, EOFError) as error:
-            raise DataFileError(path, f"cannot be unpacked ({error})") from None
-    if not data.strip():
-        raise DataFileError(path, "the file is empty")
-    try:
-        X, y, qid = load_svmlight_file(BytesIO(data), query_id=True)
-    except (ValueError, OverflowError, IndexError) as error:
-        line, text = _first_bad_line(data)
-        shown = text if len(text) <= 40 else text[:40] + "..."
-        problem = f"not a line of svmlight ({error}): {shown!r}. Expected: LABEL [qid:GROUP] COLUMN:VALUE ..."
-        raise DataFileError(path, problem, line) from None
-    has_qid = b"qid:" in data
-    return Matrix(X, y, qid if has_qid else None)
+    return _stacked(path, list(iter_matrix(path, zero_based=True)))
 
 
 def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
@@ -170,7 +166,7 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
         near = get_close_matches(name, names, n=1, cutoff=0.5)
         shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        if len(names) == 1 and any(mark in names[0] for mark in _DELIMITERS):
+        if len(names) == 1 and any(mark in names[0] for mark in DELIMITERS):
             hint = "; is the delimiter another one?"
         raise DataFileError(path, f"there is no column {name!r}{hint} The columns are {shown}")
 
@@ -178,7 +174,32 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
 # --- Tables ---
 
 
-def _batches(path: Any, columns: Sequence[str] | None, delimiter: str | None, types: Any, *, whole: bool) -> Iterator:
+def open_csv(path: Any, delimiter: str | None = None) -> CsvFile:
+    """A CSV file that can be read block by block."""
+    _check_readable(path)
+    with own_errors(path):
+        return CsvFile(lambda: _unpacked(path), "\t" if file_kind(path) == "tsv" else delimiter)
+
+
+@contextmanager
+def own_errors(path: Any) -> Iterator[None]:
+    """What goes wrong with a CSV file is said of this path."""
+    try:
+        yield
+    except CsvProblem as problem:
+        raise DataFileError(path, problem.problem, problem.line) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataFileError(path, f"cannot be read ({_first_line(error)})") from None
+
+
+def iter_batches(path: Any, *, columns: Sequence[str] | None = None) -> Iterator:
+    """A Parquet or Feather file as pyarrow batches."""
+    yield from _batches(path, columns, None, None, 0, whole=False)
+
+
+def _batches(
+    path: Any, columns: Sequence[str] | None, delimiter: str | None, types: Any, categories: int, *, whole: bool
+) -> Iterator:
     kind = file_kind(path)
     _check_readable(path)
     if not all(find_spec(name) for name in ("pandas", "pyarrow")):
@@ -188,14 +209,34 @@ def _batches(path: Any, columns: Sequence[str] | None, delimiter: str | None, ty
             path, "this is a matrix without column names; a table (CSV, TSV, Parquet, Feather) is expected"
         )
     empty = True
-    for batch in {"parquet": _parquet, "feather": _feather}.get(kind, _csv)(path, columns, delimiter, types, whole):
+    if kind in ("csv", "tsv"):
+        batches = _csv(path, columns, delimiter, types, categories, whole)
+    else:
+        batches = {"parquet": _parquet, "feather": _feather}[kind](path, columns)
+    for batch in batches:
         empty = empty and batch.num_rows == 0
         yield batch
     if empty:
         raise DataFileError(path, "there are column names but no rows")
 
 
-def _parquet(path: Any, columns: Any, delimiter: Any, types: Any, whole: bool) -> Iterator:
+def _csv(path: Any, columns: Any, delimiter: Any, types: Any, categories: int, whole: bool) -> Iterator:
+    file = open_csv(path, delimiter)
+    pick_columns(path, file.names, *(columns or []))
+    if types is not None:
+        types = {name: kind for name, kind in types.items() if name in file.names}
+    with own_errors(path):
+        if whole:
+            yield file.whole(columns=columns, types=types, categories=categories)
+            return
+        for block in file.blocks():
+            table = file.parse(block, columns=columns, types=types, categories=categories)
+            if types is None:
+                types = {field.name: field.type for field in table.schema}
+            yield from table.combine_chunks().to_batches()
+
+
+def _parquet(path: Any, columns: Any) -> Iterator:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,7 +250,7 @@ def _parquet(path: Any, columns: Any, delimiter: Any, types: Any, whole: bool) -
         raise DataFileError(path, f"cannot be read as Parquet ({_first_line(error)})") from None
 
 
-def _feather(path: Any, columns: Any, delimiter: Any, types: Any, whole: bool) -> Iterator:
+def _feather(path: Any, columns: Any) -> Iterator:
     import pyarrow as pa
 
     try:
@@ -222,106 +263,104 @@ def _feather(path: Any, columns: Any, delimiter: Any, types: Any, whole: bool) -
         raise DataFileError(path, f"cannot be read as Feather ({_first_line(error)})") from None
 
 
-def _csv(path: Any, columns: Any, delimiter: Any, types: Any, whole: bool) -> Iterator:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    head = _head(path)
-    mark = delimiter or ("\t" if file_kind(path) == "tsv" else _guessed_delimiter(head))
-    names = _names(path, head, mark)
-    pick_columns(path, names, *(columns or []))
-
-    def options(*, threads: bool) -> dict[str, Any]:
-        return {
-            "read_options": csv.ReadOptions(use_threads=threads),
-            "parse_options": csv.ParseOptions(delimiter=mark),
-            "convert_options": csv.ConvertOptions(
-                include_columns=None if columns is None else list(columns), column_types=types, strings_can_be_null=True
-            ),
-        }
-
-    try:
-        with _unpacked(path) as file:
-            if whole:
-                yield from csv.read_csv(file, **options(threads=True)).combine_chunks().to_batches()
-            else:
-                yield from csv.open_csv(file, **options(threads=True))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
-        raise _csv_error(path, mark, error, options(threads=False)) from None
-    except (OSError, EOFError) as error:
-        raise DataFileError(path, f"cannot be unpacked ({_first_line(error)})") from None
-
-
-def _csv_error(path: Any, mark: str, error: Exception, options: dict[str, Any]) -> DataFileError:
-    """The line that was wrong: read again without threads, which do not count lines."""
-    from pyarrow import csv
-
-    try:
-        with _unpacked(path) as file:
-            for _ in csv.open_csv(file, **options):
-                pass
-    except Exception as again:
-        error = again
-    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
-    if ragged:
-        line, expected, got = map(int, ragged.groups())
-        problem = f"a row of {got} values, and the header has {expected} names (delimiter {mark!r})"
-        return DataFileError(path, problem, line)
-    return DataFileError(path, f"cannot be read as CSV ({_first_line(error)})")
-
-
-def _names(path: Any, head: bytes, mark: str) -> list[str]:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if not head.strip():
-        raise DataFileError(path, "the file is empty")
-    if b"\x00" in head:
-        raise DataFileError(path, "this is not a text file")
-    first = head.lstrip(b"\r\n").splitlines(keepends=True)[0]
-    try:
-        first.decode("utf-8-sig")
-        names = csv.read_csv(BytesIO(first), parse_options=csv.ParseOptions(delimiter=mark)).column_names
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        raise DataFileError(path, "the header is not text in UTF-8", 1) from None
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataFileError(path, f"the header names the column {twice[0]!r} more than once", 1)
-    return names
-
-
-def _guessed_delimiter(head: bytes) -> str:
-    """The mark that parts the header into most names; a comma where none does."""
-    first = head.lstrip(b"\r\n").splitlines()[0] if head.strip() else b""
-    return max(_DELIMITERS, key=lambda mark: first.count(mark.encode()))
-
-
-def _frame(batch: Any) -> "pd.DataFrame":
+def to_frame(table: Any) -> "pd.DataFrame":
+    """A pyarrow table as a pandas frame: dates as such, decimals as doubles, booleans as "true" and "false"."""
     import pyarrow as pa
 
-    for name, kind in zip(batch.schema.names, batch.schema.types, strict=True):
-        if pa.types.is_binary(kind):
-            raise DataFileError("table", f"the column {name!r} is not text in UTF-8")
-    return batch.to_pandas()
+    for k, kind in enumerate(table.schema.types):
+        name = table.schema.names[k]
+        column = table.column(k)
+        if pa.types.is_boolean(kind):
+            table = table.set_column(k, name, column.cast(pa.string()))
+        elif pa.types.is_decimal(kind):
+            table = table.set_column(k, name, column.cast(pa.float64()))
+        elif pa.types.is_date(kind):
+            table = table.set_column(k, name, column.cast(pa.timestamp("s")))
+    return table.to_pandas(date_as_object=False, split_blocks=True, self_destruct=True)
 
 
 # --- Matrices ---
 
 
-def _first_bad_line(data: bytes) -> tuple[int, str]:
-    """The number and the text of the first line that cannot be parsed on its own."""
+def iter_matrix(path: Any, *, zero_based: bool = False, block_bytes: int = 1 << 22) -> Iterator[Matrix]:
+    """An svmlight file in blocks, in a memory that does not grow with the file.
+
+    Parameters
+    ----------
+    path : path
+    zero_based : bool, default=False
+        Whether columns are counted from 0; the format counts from 1, and some writers do not.
+    block_bytes : int
+        About so many bytes of text at a time.
+    """
+    _check_readable(path)
+    rest, line, empty = b"", 1, True
+    with own_errors(path), _unpacked(path) as file:
+        while True:
+            data = file.read(block_bytes)
+            text = rest + data
+            cut = text.rfind(b"\n") + 1 if data else len(text)
+            text, rest = text[:cut], text[cut:]
+            if text.strip():
+                empty = False
+                yield _parse_svmlight(path, text, line, zero_based)
+            line += text.count(b"\n")
+            if not data:
+                break
+    if empty:
+        raise DataFileError(path, "the file is empty")
+
+
+def _parse_svmlight(path: Any, text: bytes, line: int, zero_based: bool) -> Matrix:
+    try:
+        X, y, qid = load_svmlight_file(BytesIO(text), query_id=True, zero_based=zero_based)
+    except (ValueError, OverflowError, IndexError) as error:
+        number, shown = _first_bad_line(text, zero_based)
+        shown = shown if len(shown) <= 40 else shown[:40] + "..."
+        problem = (
+            f"not a line of svmlight ({_first_line(error)}): {shown!r}. Expected: LABEL [qid:GROUP] COLUMN:VALUE ..."
+        )
+        raise DataFileError(path, problem, line + number) from None
+    return Matrix(X, y, qid if b"qid:" in text else None, zero_based)
+
+
+def _stacked(path: Any, parts: list[Matrix]) -> Matrix:
+    """One matrix; its parts are let go one by one. Columns are counted from 1 where there is no column 0."""
+    if len({part.qid is None for part in parts}) > 1 or any(
+        p.qid is not None and p.qid.size != p.y.size for p in parts
+    ):
+        raise DataFileError(path, "some lines have a qid and some have none")
+    y = np.concatenate([part.y for part in parts])
+    qid = None if parts[0].qid is None else np.concatenate([part.qid for part in parts])
+    lengths = np.concatenate([np.diff(part.X.indptr) for part in parts])
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+    n_columns, end = max(part.X.shape[1] for part in parts), int(indptr[-1])
+    while parts:
+        part = parts.pop().X
+        indices[end - part.nnz : end], data[end - part.nnz : end] = part.indices, part.data
+        end -= part.nnz
+    zero_based = bool(indices.size and indices.min() == 0)
+    if not zero_based:
+        indices -= 1
+        n_columns = max(n_columns - 1, 0)
+    return Matrix(sp.csr_matrix((data, indices, indptr), shape=(y.size, n_columns)), y, qid, zero_based)
+
+
+def _first_bad_line(data: bytes, zero_based: bool) -> tuple[int, str]:
+    """How many lines come before the first that cannot be parsed on its own, and its text."""
     lines = data.splitlines(keepends=True)
     for begin in range(0, len(lines), _LINES_AT_A_TIME):
-        if not _parses(b"".join(lines[begin : begin + _LINES_AT_A_TIME])):
-            for number, line in enumerate(lines[begin : begin + _LINES_AT_A_TIME], start=begin + 1):
-                if not _parses(line):
+        if not _parses(b"".join(lines[begin : begin + _LINES_AT_A_TIME]), zero_based):
+            for number, line in enumerate(lines[begin : begin + _LINES_AT_A_TIME], start=begin):
+                if not _parses(line, zero_based):
                     return number, line.decode("utf-8", "replace").strip()
-    return 1, lines[0].decode("utf-8", "replace").strip()
+    return 0, lines[0].decode("utf-8", "replace").strip()
 
 
-def _parses(part: bytes) -> bool:
+def _parses(part: bytes, zero_based: bool) -> bool:
     try:
-        load_svmlight_file(BytesIO(part), query_id=True)
+        load_svmlight_file(BytesIO(part), query_id=True, zero_based=zero_based)
     except (ValueError, OverflowError, IndexError):
         return False
     return True
@@ -365,14 +404,6 @@ def _check_readable(path: Any) -> None:
 def _unpacked(path: Any) -> BinaryIO:
     opener: Any = _PACKED.get(Path(path).suffix.lower(), open)
     return opener(path, "rb")
-
-
-def _head(path: Any) -> bytes:
-    try:
-        with _unpacked(path) as file:
-            return file.read(_HEAD_BYTES)
-    except (OSError, EOFError) as error:
-        raise DataFileError(path, f"cannot be read ({_first_line(error)})") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -185,8 +185,12 @@ def wmw(
 
 
 def _auc(ranking: "Ranking", positive: Mask) -> float:
+    return float(aucs_by_query(ranking, positive).mean())
+
+
+def aucs_by_query(ranking: "Ranking", positive: Mask) -> Floats:
     counts = count_pairs(ranking.starts, ranking.tie, positive.astype(np.int64), ranking.weight, 1)
-    return float(share_in_order(counts, 0.5).mean())
+    return share_in_order(counts, 0.5)
 
 
 # --- Curves: the ROC and precision-recall points at the ends of the tied blocks ---
@@ -233,19 +237,23 @@ def partial_auc(
     if not 0.0 <= low < high <= 1.0:
         raise ValueError(f"fpr_range={fpr_range!r}: give two rates (low, high) with 0 <= low < high <= 1.")
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
-    left, right = (curve.fp - curve.negative) / curve.all_negative, curve.fp / curve.all_negative
-    start, stop = np.clip(left, low, high), np.clip(right, low, high)
-    width = stop - start
-    # How far along its block the middle of the clipped piece lies: the height there is the piece's mean height.
-    along = np.divide((start + stop) / 2 - left, right - left, out=np.zeros_like(width), where=width > 0)
-    height = (curve.tp - curve.positive * (1.0 - along)) / curve.all_positive
-    area = float(ranking.per_query(width * height).mean())
+    area = float(areas_by_query(ranking, curve, low, high).mean())
     if standardize == "range":
         return area / (high - low)
     if standardize == "mcclish":
         diagonal = (high**2 - low**2) / 2
         return 0.5 * (1.0 + (area - diagonal) / (high - low - diagonal))
     return area
+
+
+def areas_by_query(ranking: "Ranking", curve: "Curve", low: float, high: float) -> Floats:
+    left, right = (curve.fp - curve.negative) / curve.all_negative, curve.fp / curve.all_negative
+    start, stop = np.clip(left, low, high), np.clip(right, low, high)
+    width = stop - start
+    # How far along its block the middle of the clipped piece lies: the height there is the piece's mean height.
+    along = np.divide((start + stop) / 2 - left, right - left, out=np.zeros_like(width), where=width > 0)
+    height = (curve.tp - curve.positive * (1.0 - along)) / curve.all_positive
+    return ranking.per_query(width * height)
 
 
 def average_precision(
@@ -262,8 +270,12 @@ def average_precision(
     0.8333333333333333
     """
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
+    return float(average_precisions_by_query(ranking, curve).mean())
+
+
+def average_precisions_by_query(ranking: "Ranking", curve: "Curve") -> Floats:
     precision = curve.tp / (curve.tp + curve.fp)
-    return float((ranking.per_query(curve.positive * precision) / ranking.per_query(curve.positive)).mean())
+    return ranking.per_query(curve.positive * precision) / ranking.per_query(curve.positive)
 
 
 def pos_at_top(
@@ -341,9 +353,13 @@ def work_saved(
 
 
 def _caught(ranking: "Ranking", curve: "Curve", accepted: Mask) -> float:
+    return float(shares_caught_by_query(ranking, curve, accepted).mean())
+
+
+def shares_caught_by_query(ranking: "Ranking", curve: "Curve", accepted: Mask) -> Floats:
     """The weight share of positives in the accepted blocks; numerator and denominator are summed in the same order."""
     caught = ranking.per_query(np.where(accepted, curve.positive, 0.0))
-    return float((caught / ranking.per_query(curve.positive)).mean())
+    return caught / ranking.per_query(curve.positive)
 
 
 # --- The first k rows ---
@@ -370,9 +386,13 @@ def precision_at_k(
     0.5
     """
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
+    return float(precisions_by_query(ranking, curve, k).mean())
+
+
+def precisions_by_query(ranking: "Ranking", curve: "Curve", k: int) -> Floats:
     share = _share_in_top(ranking, k)
     taken = ranking.per_query(share * (curve.positive + curve.negative))
-    return float((ranking.per_query(share * curve.positive) / taken).mean())
+    return ranking.per_query(share * curve.positive) / taken
 
 
 def recall_at_k(
@@ -395,8 +415,12 @@ def recall_at_k(
     1.0
     """
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
+    return float(recalls_by_query(ranking, curve, k).mean())
+
+
+def recalls_by_query(ranking: "Ranking", curve: "Curve", k: int) -> Floats:
     found = ranking.per_query(_share_in_top(ranking, k) * curve.positive)
-    return float((found / ranking.per_query(curve.positive)).mean())
+    return found / ranking.per_query(curve.positive)
 
 
 def ndcg(

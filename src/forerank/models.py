@@ -22,7 +22,7 @@ import sklearn
 
 import forerank
 
-__all__ = ["Model", "ModelFileError", "load_model", "save_model"]
+__all__ = ["Model", "ModelFileError", "load_model", "read_card", "save_model"]
 
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
@@ -110,14 +110,32 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
     return digest
 
 
+def read_card(path: Any) -> dict[str, Any]:
+    """What a model file says about itself, and the types in it, without making any object of it."""
+    import skops.io
+
+    card, data = _members(path)
+    try:
+        beyond = sorted(set(skops.io.get_untrusted_types(data=data)))
+    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
+        raise ModelFileError(path, f"its estimator cannot be read ({_first_line(error)})") from None
+    return {**card, "types": beyond, "foreign_types": _foreign(beyond)}
+
+
+def _foreign(types: list[str]) -> list[str]:
+    return [name for name in types if not name.startswith(_OURS) and name not in _HARMLESS]
+
+
 def load_model(path: Any) -> Model:
     """Read a model; a file that is damaged, too new, or holds types of other packages is refused."""
     import skops.io
 
     card, data = _members(path)
-    found = sorted(set(skops.io.get_untrusted_types(data=data)))
-    foreign = [name for name in found if not name.startswith(_OURS) and name not in _HARMLESS]
-    if foreign:
+    try:
+        found = sorted(set(skops.io.get_untrusted_types(data=data)))
+    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
+        raise ModelFileError(path, f"its estimator cannot be read ({_first_line(error)})") from None
+    if foreign := _foreign(found):
         raise ModelFileError(
             path,
             f"it holds the types {', '.join(foreign)}, which are not forerank's or scikit-learn's and could run code. "

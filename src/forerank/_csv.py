@@ -1,0 +1,341 @@
+"""A CSV file in blocks of whole rows: pyarrow parses the values, the text of each row stays at hand.
+
+A block is cut where a row ends, which takes no more than knowing which newlines are inside quotes. Each block is then
+parsed on its own, so that memory does not grow with the file, an error can name the line, and a row can be written
+again exactly as it came.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DELIMITERS", "Block", "CsvFile", "CsvProblem"]
+
+DELIMITERS = (",", ";", "\t", "|")
+_BLOCK_BYTES = 1 << 22
+_HEADER_BYTES = 1 << 20
+_QUOTE, _NEWLINE, _RETURN = 34, 10, 13
+# What is missing. Not "NA", "none" or "-", which are as often a value (a country, an answer).
+_MISSING = ["", "#N/A", "N/A", "NULL", "NaN", "nan", "null"]
+
+
+class CsvProblem(ValueError):
+    """What is wrong with a CSV file, and in which line."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        self.problem, self.line = problem, line
+        super().__init__(problem)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole rows, and the number in the file of the line that they begin with."""
+
+    text: bytes
+    line: int
+
+
+class CsvFile:
+    """A CSV file with a header.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens the file for reading bytes.
+    delimiter : str, optional
+        Guessed from the header.
+
+    Attributes
+    ----------
+    header : bytes
+        The line with the names, as it is.
+    names : list of str
+    delimiter : str
+    """
+
+    def __init__(self, opened: Callable[[], BinaryIO], delimiter: str | None = None) -> None:
+        self._opened = opened
+        with opened() as file:
+            head = file.read(_HEADER_BYTES)
+        self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
+        head = head[len(self._skipped) :]
+        if not head.strip():
+            raise CsvProblem("the file is empty")
+        if b"\x00" in head:
+            raise CsvProblem("this is not a text file")
+        self.delimiter = delimiter or max(DELIMITERS, key=lambda mark: head.splitlines()[0].count(mark.encode()))
+        ends, _ = _row_ends(head, self.delimiter)
+        self.header = head[: ends[0]] if ends.size else head
+        self._first_line = 1 + self._skipped.count(b"\n")
+        self.names = self._read_names()
+
+    def blocks(self, block_bytes: int = _BLOCK_BYTES) -> Iterator[Block]:
+        """The rows, in blocks of about so many bytes."""
+        with self._opened() as file:
+            file.read(len(self._skipped) + len(self.header))
+            rest, line = b"", self._first_line + self.header.count(b"\n")
+            while True:
+                data = file.read(block_bytes)
+                text = rest + data
+                cut, open_at = self._last_row_end(text)
+                if not data:
+                    if open_at is not None:
+                        raise CsvProblem("a quote opens here and never closes", line + text[:open_at].count(b"\n"))
+                    cut = len(text)
+                if text[:cut].strip():
+                    yield Block(text[:cut], line)
+                if not data:
+                    return
+                line += text.count(b"\n", 0, cut)
+                rest = text[cut:]
+
+    def parse(
+        self,
+        block: Block,
+        *,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Any] | None = None,
+        categories: int = 0,
+    ) -> Any:
+        """The rows of a block as a pyarrow table.
+
+        Parameters
+        ----------
+        block : Block
+        columns : list of str, optional
+            Only these.
+        types : mapping from names to pyarrow types, optional
+            Others are guessed.
+        categories : int, default=0
+            Columns of at most so many different strings become dictionaries.
+        """
+        import pyarrow as pa
+        from pyarrow import csv
+
+        def read(threads: bool) -> Any:
+            return csv.read_csv(
+                pa.BufferReader(block.text),
+                csv.ReadOptions(column_names=self.names, use_threads=threads, block_size=1 << 20),
+                self._parsing(),
+                _conversion(columns, types, categories),
+            )
+
+        try:
+            table = read(threads=True)
+            if any(_is_bytes(kind) for kind in table.schema.types):
+                raise CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
+            return table
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as threaded:
+            error: Exception = threaded
+            try:
+                read(threads=False)  # which counts rows, as threads do not
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as counted:
+                error = counted
+            raise self._problem(error, block) from None
+
+    def whole(self, *, columns: Sequence[str] | None = None, types: Any = None, categories: int = 0) -> Any:
+        """All rows as a pyarrow table; the type of a column is one that holds the values of all blocks.
+
+        pyarrow's own reader of whole files keeps their text until it knows the types, which takes thrice the memory.
+        """
+        import pyarrow as pa
+
+        given, found = dict(types or {}), dict[str, Any]()
+        tables: list[Any] = []
+        for block in self.blocks():
+            table = self.parse(block, columns=columns, types=given, categories=categories)
+            for field in table.schema:
+                before = found.get(field.name, field.type)
+                found[field.name] = _common(before, field.type)
+                if found[field.name] is None:
+                    # Numbers in one block, words in another: words, whose text only the file still has.
+                    return self.whole(columns=columns, types={**given, field.name: pa.string()}, categories=categories)
+            tables.append(table)
+        if not tables:
+            return pa.table({name: [] for name in columns or self.names})
+        schema = pa.schema(list(found.items()))
+        return pa.concat_tables([tables.pop(0).cast(schema) for _ in range(len(tables))]).unify_dictionaries()
+
+    def lines(self, block: Block, n_rows: int) -> Any:
+        """The text of each row of a block, without its line end, as a pyarrow array."""
+        import pyarrow as pa
+
+        ends, _ = _row_ends(block.text, self.delimiter)
+        if not ends.size or ends[-1] < len(block.text):
+            ends = np.append(ends, len(block.text))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        whole = pa.StringArray.from_buffers(ends.size, pa.py_buffer(offsets), pa.py_buffer(block.text))
+        lines = pa.compute.utf8_rtrim(whole, "\r\n")
+        if len(lines) != n_rows:  # empty lines are no rows
+            lines = lines.filter(pa.compute.greater(pa.compute.binary_length(lines), 0))
+        if len(lines) != n_rows:
+            raise CsvProblem(f"{n_rows} rows were read from {len(lines)} lines; are there stray line ends?", block.line)
+        return lines
+
+    def line_of_row(self, row: int) -> int:
+        """The line in which a row begins, rows counted from 0."""
+        import pyarrow as pa
+
+        before = 0
+        for block in self.blocks():
+            n_rows = self.parse(block, columns=self.names[:1], types={self.names[0]: pa.string()}).num_rows
+            if row < before + n_rows:
+                return self._line_in(block, row - before)
+            before += n_rows
+        raise IndexError(row)
+
+    def _read_names(self) -> list[str]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            self.header.decode("utf-8-sig")
+            names = csv.read_csv(pa.BufferReader(self.header), parse_options=self._parsing()).column_names
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            raise CsvProblem("the header is not text in UTF-8", self._first_line) from None
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise CsvProblem(f"the header names the column {twice[0]!r} more than once", self._first_line)
+        return names
+
+    def _parsing(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+
+    def _last_row_end(self, text: bytes) -> tuple[int, int | None]:
+        if b'"' not in text:
+            return text.rfind(b"\n") + 1, None
+        ends, open_at = _row_ends(text, self.delimiter)
+        return (int(ends[-1]) if ends.size else 0), open_at
+
+    def _line_in(self, block: Block, row: int) -> int:
+        """The line of a row of a block; empty lines are no rows."""
+        ends, _ = _row_ends(block.text, self.delimiter)
+        begin, found = 0, 0
+        for end in [*ends.tolist(), len(block.text)]:
+            if block.text[begin:end].strip(b"\r\n"):
+                if found == row:
+                    break
+                found += 1
+            begin = end
+        return block.line + block.text.count(b"\n", 0, begin)
+
+    def _problem(self, error: Exception, block: Block) -> CsvProblem:
+        text = _first_line(error)
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
+        if ragged:
+            row, expected, got = map(int, ragged.groups())
+            problem = f"a row of {got} values, and the header has {expected} names (delimiter {self.delimiter!r})"
+            return CsvProblem(problem, self._line_in(block, row - 1))
+        value = re.search(r"In CSV column #(\d+): .*conversion error to ([\w\[\], ]+): invalid value '(.*)'", text)
+        if value:
+            name, kind, shown = self.names[int(value[1])], value[2], value[3]
+            kind = (
+                "a number" if kind in ("double", "int64") else "a date" if kind.startswith(("time", "date")) else kind
+            )
+            problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
+            return CsvProblem(problem, self._line_of_value(block, name, shown))
+        if "UTF8" in text or "utf-8" in text.lower():
+            return CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
+        return CsvProblem(f"cannot be read as CSV ({text})", block.line)
+
+    def _line_of_value(self, block: Block, name: str, value: str) -> int:
+        import pyarrow as pa
+
+        column = self.parse(block, columns=[name], types={name: pa.string()})[name]
+        return self._line_in(block, max(0, pa.compute.index(column, pa.scalar(value)).as_py()))
+
+
+def _conversion(columns: Sequence[str] | None, types: Mapping[str, Any] | None, categories: int) -> Any:
+    """How values are read: nothing is a boolean (true and false are categories), and empty values are missing."""
+    from pyarrow import csv
+
+    return csv.ConvertOptions(
+        include_columns=None if columns is None else list(columns),
+        column_types=dict(types) if types else None,
+        null_values=_MISSING,
+        true_values=[],
+        false_values=[],
+        strings_can_be_null=True,
+        auto_dict_encode=categories > 0,
+        auto_dict_max_cardinality=categories or None,
+    )
+
+
+def _common(one: Any, other: Any) -> Any:
+    """A type for the values of both; None where only their text has one."""
+    from pyarrow import types
+
+    if one == other or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    for first, second in ((one, other), (other, one)):
+        if types.is_floating(first) and types.is_integer(second):
+            return first
+        if types.is_string(first) and types.is_dictionary(second):
+            return first
+        if types.is_timestamp(first) and first.tz is None and types.is_date(second):
+            return first
+    if types.is_timestamp(one) and types.is_timestamp(other) and one.tz == other.tz:
+        return one if one.unit == "ns" else other  # seconds, or their fractions
+    return None
+
+
+def _row_ends(text: bytes, delimiter: str) -> tuple[NDArray[np.int64], int | None]:
+    """Where each row ends (past its newline), and where a quote opens that does not close."""
+    data = np.frombuffer(text, dtype=np.uint8)
+    if b'"' not in text:
+        return np.flatnonzero(data == _NEWLINE) + 1, None
+    ends = np.empty(text.count(b"\n"), dtype=np.int64)
+    n_ends, open_at = _scan(data, ord(delimiter), ends)
+    return ends[:n_ends], None if open_at < 0 else int(open_at)
+
+
+@numba.njit(cache=True, nogil=True)
+def _scan(data: NDArray, delimiter: int, ends: NDArray) -> tuple[int, int]:
+    """A quote opens at the begin of a value only; two of them within quotes are one that is written."""
+    n_ends, open_at, begins, k = 0, -1, True, 0
+    while k < data.size:
+        byte = data[k]
+        if open_at >= 0:
+            if byte == _QUOTE:
+                if k + 1 < data.size and data[k + 1] == _QUOTE:
+                    k += 1
+                else:
+                    open_at = -1
+        elif byte == _QUOTE and begins:
+            open_at, begins = k, False
+        elif byte == _NEWLINE:
+            ends[n_ends] = k + 1
+            n_ends += 1
+            begins = True
+        else:
+            begins = byte in (delimiter, _RETURN)
+        k += 1
+    return n_ends, open_at
+
+
+def _is_bytes(kind: Any) -> bool:
+    """Values that are not text in UTF-8 come as bytes."""
+    from pyarrow import types
+
+    return types.is_binary(kind) or (types.is_dictionary(kind) and types.is_binary(kind.value_type))
+
+
+def _lines_before_bad_utf8(text: bytes) -> int:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return text.count(b"\n", 0, error.start)
+    return 0
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

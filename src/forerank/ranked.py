@@ -1,0 +1,597 @@
+"""The ranked list: every row of a file with its score and rank, best first, in a memory that does not grow with it.
+
+Rows are scored block by block and sorted; sorted runs that no longer fit into memory go to a temporary directory, from
+which they are merged while the list is written. The rows of a CSV file are carried as the text they came as, so that
+they are written unchanged.
+"""
+
+import bz2
+import gzip
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank._csv import CsvFile
+from forerank.columns import as_frame
+from forerank.io import DataFileError, file_kind, iter_batches, iter_matrix, open_csv, own_errors, read_matrix, to_frame
+from forerank.models import Model
+from forerank.pairsums.sorting import argsort
+from forerank.scoring import LinearScorer, matrix_scores, missing_columns, model_frame, table_scores
+
+__all__ = ["RankedList", "Sorter", "opened_atomically", "rank_file", "rank_frame"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Progress = Callable[[float], None]
+
+# Bytes of rows that are sorted in memory, and rows of each sorted run that are read at a time.
+_MEMORY = 128 << 20
+_ROWS_OF_A_RUN = 1 << 14
+_SCORE, _RANK, _GROUP = "score", "rank", "__group"
+
+
+@dataclass
+class RankedList:
+    """What became of a file.
+
+    Attributes
+    ----------
+    rows : int
+        In the file.
+    written : int
+        Of them in the list.
+    missing : list of str
+        Columns of the model that the file does not have; taken as empty.
+    unused : list of str
+        Columns that the model does not read.
+    names : tuple of str
+        Of the columns that hold score and rank.
+    """
+
+    rows: int = 0
+    written: int = 0
+    missing: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    names: tuple[str, str] = (_SCORE, _RANK)
+
+
+def rank_frame(model: Model, frame: Any, *, top: int | None = None, allow_missing: bool = False) -> Any:
+    """The rows of a frame with their score and rank, best first (within groups where the model has groups).
+
+    Tied rows share a rank: one more than the number of rows ahead of them.
+    """
+    import pyarrow as pa
+
+    given = as_frame(frame)
+    scores = table_scores(model)(model_frame(model, given, "the table", allow_missing=allow_missing))
+    sorter = Sorter(top)
+    groups = None if model.group is None else _Numbering().of(_group_column(given, model.group, "the table"))
+    sorter.add(pa.table({"row": np.arange(len(given))}), scores, groups)
+    parts = list(sorter.sorted())
+    rows = np.concatenate([part.table["row"].to_numpy() for part in parts])
+    ranked = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).iloc[rows]
+    score, rank = _free_names(list(ranked.columns))
+    return ranked.assign(
+        **{score: np.concatenate([p.score for p in parts]), rank: np.concatenate([p.rank for p in parts])}
+    )
+
+
+def rank_file(
+    model: Model,
+    path: Any,
+    out: Any,
+    *,
+    top: int | None = None,
+    delimiter: str | None = None,
+    allow_missing: bool = False,
+    force: bool = False,
+    memory: int = _MEMORY,
+    progress: Progress = lambda share: None,
+) -> RankedList:
+    """Write the ranked list of a file.
+
+    Parameters
+    ----------
+    model : Model
+    path : path
+        Any kind of file that `forerank.io` reads.
+    out : path or binary file
+        CSV, TSV, Parquet or Feather by the suffix; CSV into an open file. Appears whole or not at all.
+    top : int, optional
+        Only so many rows (of each group, where the model has groups).
+    delimiter : str, optional
+        Of a CSV file.
+    allow_missing : bool
+        Take columns of the model that are not there for empty ones.
+    force : bool
+        Overwrite `out`.
+    memory : int
+        Bytes of rows that are kept in memory; the rest waits in a temporary directory.
+    progress : callable, optional
+        Is told which share of the file has been read.
+    """
+    if top is not None and top < 1:
+        raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
+    result = RankedList()
+    kind = file_kind(path)
+    is_csv = kind in ("csv", "tsv")
+    if bool(model.columns) != (kind not in ("svmlight", "npz")):
+        expected = "a table with columns by name" if model.columns else "a matrix (svmlight or .npz)"
+        raise DataFileError(path, f"the model was fitted on {expected}")
+    out_kind = "csv" if hasattr(out, "write") else file_kind(out)
+    if out_kind in ("svmlight", "npz"):
+        raise DataFileError(out, "a list with all columns goes into CSV, TSV, Parquet or Feather")
+    csv = open_csv(path, delimiter) if is_csv else None
+    mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None else ","
+    verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
+    if csv is not None:
+        batches = _csv_rows(model, path, csv, verbatim, allow_missing, result, progress)
+    elif model.columns:
+        batches = _table_rows(model, path, allow_missing, result, progress)
+    else:
+        batches = _matrix_rows(model, path, result, progress)
+    with tempfile.TemporaryDirectory(prefix="forerank-") as runs, opened_atomically(out, force=force) as file:
+        sorter = Sorter(top, memory=memory, directory=Path(runs))
+        for rows, scores, groups in batches:
+            result.rows += len(scores)
+            sorter.add(rows, scores, groups)
+        if result.rows == 0:
+            raise DataFileError(path, "there are column names but no rows")
+        if verbatim and csv is not None:
+            writer: Any = _LineWriter(file, csv, result.names)
+        else:
+            writer = _TableWriter(file, out_kind, mark, result.names)
+        for part in sorter.sorted():
+            result.written += len(part.score)
+            writer.write(part)
+        writer.close()
+    return result
+
+
+# --- Rows with their scores ---
+
+
+def _csv_rows(
+    model: Model, path: Any, csv: CsvFile, verbatim: bool, allow_missing: bool, result: RankedList, progress: Progress
+) -> Iterator[tuple[Any, Floats, Integers | None]]:
+    import pyarrow as pa
+
+    result.missing = missing_columns(model, csv.names, path, allow_missing)
+    result.unused = [name for name in csv.names if name not in model.columns and name != model.group]
+    result.names = _free_names(csv.names)
+    types = {name: _arrow_type(kind) for name, kind in model.columns.items() if name in csv.names}
+    if model.group in csv.names:
+        types[model.group] = pa.string()
+    # A file may have none of the columns of the model; rows are counted by one of its own then.
+    read = list(types) or csv.names[:1]
+
+    def parsed() -> Iterator[tuple[Any, Any, Any]]:
+        for block in csv.blocks():
+            if verbatim:
+                table = csv.parse(block, columns=read, types=types)
+                yield block, table, pa.table({"line": csv.lines(block, table.num_rows)})
+            else:
+                table = csv.parse(block, types={name: types.get(name, pa.string()) for name in csv.names})
+                yield block, table, _plain(table)
+
+    score, groups = _arrow_scores(model, path, result.missing), _Numbering()
+    size, done = Path(path).stat().st_size, 0
+    packed = Path(path).suffix.lower() in (".gz", ".bz2")
+    with own_errors(path):
+        for block, table, rows in ahead(parsed()):
+            number = None if model.group is None else groups.of(_group_column(table, model.group, path))
+            yield rows, score(table), number
+            done += len(block.text)
+            progress(min(1.0, done / size) if not packed else 0.0)
+
+
+def _arrow_scores(model: Model, path: Any, missing: list[str]) -> Callable[[Any], Floats]:
+    """A function from pyarrow tables to scores: straight from their columns where the model is linear."""
+    import pyarrow as pa
+
+    score = table_scores(model)
+
+    def linear(table: Any) -> Floats:
+        for name in missing:
+            table = table.append_column(name, pa.nulls(table.num_rows, _arrow_type(model.columns[name])))
+        return score(table)
+
+    def other(table: Any) -> Floats:
+        return score(model_frame(model, as_frame(to_frame(table)), path, allow_missing=bool(missing)))
+
+    return linear if isinstance(score, LinearScorer) else other
+
+
+def ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The same items, the next one being made in another thread while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def _table_rows(
+    model: Model, path: Any, allow_missing: bool, result: RankedList, progress: Progress
+) -> Iterator[tuple[Any, Floats, Integers | None]]:
+    import pyarrow as pa
+
+    score, groups = table_scores(model), _Numbering()
+    size, done = Path(path).stat().st_size, 0
+    for batch in iter_batches(path):
+        table = pa.Table.from_batches([batch])
+        if not result.rows:
+            result.missing = missing_columns(model, table.column_names, path, allow_missing)
+            result.unused = [name for name in table.column_names if name not in model.columns and name != model.group]
+            result.names = _free_names(table.column_names)
+        used = [
+            name for name in [*model.columns, *([model.group] if model.group else [])] if name in table.column_names
+        ]
+        frame = as_frame(to_frame(table.select(used)))
+        number = None if model.group is None else groups.of(_group_column(frame, model.group, path))
+        yield table, score(model_frame(model, frame, path, allow_missing=allow_missing)), number
+        done += table.nbytes
+        progress(min(1.0, done / (3 * size)))  # packed to about a third
+
+
+def _matrix_rows(
+    model: Model, path: Any, result: RankedList, progress: Progress
+) -> Iterator[tuple[Any, Floats, Integers | None]]:
+    import pyarrow as pa
+
+    if file_kind(path) == "npz":
+        blocks = iter([read_matrix(path)])
+    else:
+        blocks = iter_matrix(path, zero_based=model.summary["zero_based"])
+    grouped = model.summary.get("groups") is not None
+    groups, before = _Numbering(), 0
+    for block in blocks:
+        n_rows = block.X.shape[0]
+        rows = {"row": np.arange(before + 1, before + n_rows + 1), "label": block.y}
+        if block.qid is not None:
+            rows["qid"] = block.qid
+        elif grouped:
+            raise DataFileError(path, "the model ranks within groups, and there is no qid")
+        scores = matrix_scores(model, block.X, path)
+        yield pa.table(rows), scores, groups.of(block.qid) if grouped else None
+        before += n_rows
+        progress(0.0)
+
+
+def _group_column(table: Any, group: str, path: Any) -> Any:
+    names = table.column_names if hasattr(table, "column_names") else table.columns
+    if group not in names:
+        raise DataFileError(path, f"the model ranks within groups, and their column {group!r} is not there")
+    column = table[group].to_pandas() if hasattr(table, "column_names") else table[group]
+    if column.isna().any():
+        raise DataFileError(path, f"the column of groups, {group!r}, is empty in some rows")
+    return column.astype(str)
+
+
+def _free_names(names: list[Any]) -> tuple[str, str]:
+    """Names for score and rank that the file does not use."""
+    score, rank = _SCORE, _RANK
+    while score in names or rank in names:
+        score, rank = f"forerank_{score}", f"forerank_{rank}"
+    return score, rank
+
+
+def _arrow_type(kind: str) -> Any:
+    import pyarrow as pa
+
+    return {
+        "number": pa.float64(),
+        "category": pa.dictionary(pa.int32(), pa.string()),
+        "text": pa.string(),
+        "date": pa.timestamp("ns"),
+        "date with zone": pa.timestamp("ns", "UTC"),
+    }[kind]
+
+
+def _plain(table: Any) -> Any:
+    """Without dictionaries, which would differ from block to block."""
+    import pyarrow as pa
+
+    for k, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind):
+            table = table.set_column(k, table.column_names[k], table.column(k).cast(kind.value_type))
+    return table
+
+
+class _Numbering:
+    """Groups numbered in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._number: dict[Any, int] = {}
+
+    def of(self, column: Any) -> Integers:
+        import pandas as pd
+
+        codes, values = pd.factorize(np.asarray(column))
+        numbers = [self._number.setdefault(value, len(self._number)) for value in values.tolist()]
+        return np.array(numbers, dtype=np.int64)[codes]
+
+
+# --- Sorting ---
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Rows in their final order, with scores and ranks."""
+
+    table: Any
+    score: Floats
+    rank: Integers
+
+
+class Sorter:
+    """Sorts rows by falling score, within groups by their number; equal scores keep the order in which rows came.
+
+    Parameters
+    ----------
+    top : int, optional
+        Only so many rows (of each group).
+    memory : int
+        Bytes of rows that are kept before a sorted run is written.
+    directory : path, optional
+        For the runs. Without it all rows are kept.
+    """
+
+    def __init__(self, top: int | None = None, *, memory: int = _MEMORY, directory: Path | None = None) -> None:
+        self._top, self._memory, self._directory = top, memory, directory
+        self._held: list[Any] = []
+        self._held_bytes = self._held_rows = 0
+        self._kept_rows = 0
+        self._runs: list[Path] = []
+        self._grouped = False
+
+    def add(self, rows: Any, score: Floats, group: Integers | None = None) -> None:
+        """Take a pyarrow table of rows."""
+        import pyarrow as pa
+
+        self._grouped = self._grouped or group is not None
+        number = np.zeros(len(score), dtype=np.int64) if group is None else group
+        table = rows.append_column("__score", pa.array(score)).append_column(_GROUP, pa.array(number))
+        self._held.append(table)
+        self._held_bytes += table.nbytes
+        self._held_rows += table.num_rows
+        if self._top is not None and self._held_rows > 4 * max(self._kept_rows, _ROWS_OF_A_RUN):
+            self._hold(self._in_order())
+            self._kept_rows = self._held_rows
+        if self._directory is not None and self._held_bytes > self._memory:
+            self._write_run()
+
+    def sorted(self) -> Iterator[Sorted]:
+        """The rows in order, some at a time."""
+        tables = self._slices(self._in_order()) if not self._runs else self._merged()
+        position = group_start = 0
+        rank, last_score, last_group = 1, np.nan, -1
+        for table in tables:
+            score, group = table["__score"].to_numpy(), table[_GROUP].to_numpy()
+            place = position + np.arange(score.size)
+            before_score = np.concatenate([[last_score], score[:-1]])
+            before_group = np.concatenate([[last_group], group[:-1]])
+            opens = group != before_group
+            starts = np.maximum.accumulate(np.where(opens, place, group_start))
+            fresh = opens | (score != before_score)
+            first = np.maximum.accumulate(np.where(fresh, place, group_start + rank - 1))
+            ranks = first - starts + 1
+            position += score.size
+            group_start, rank, last_score, last_group = int(starts[-1]), int(ranks[-1]), score[-1], int(group[-1])
+            yield from self._cut(Sorted(table.drop_columns(["__score", _GROUP]), score, ranks), place - starts)
+
+    def _cut(self, part: Sorted, place_in_group: Integers) -> Iterator[Sorted]:
+        """The rows among the first ones of their group; all where no number of them was asked for."""
+        if self._top is not None and (place_in_group >= self._top).any():
+            kept = np.flatnonzero(place_in_group < self._top)
+            part = Sorted(part.table.take(kept), part.score[kept], part.rank[kept])
+        if len(part.score):
+            yield part
+
+    def _hold(self, table: Any) -> None:
+        self._held = [table]
+        self._held_bytes, self._held_rows = table.nbytes, table.num_rows
+
+    def _in_order(self) -> Any:
+        """The rows that are held, in order; of those beyond the first ones none."""
+        import pyarrow as pa
+
+        table = pa.concat_tables(self._held).combine_chunks()
+        self._held = []
+        order = self._order(table["__score"].to_numpy(), table[_GROUP].to_numpy())
+        if self._top is not None:
+            group = table[_GROUP].to_numpy()[order]
+            opens = np.concatenate([[True], group[1:] != group[:-1]])
+            place = np.arange(order.size)
+            order = order[place - np.maximum.accumulate(np.where(opens, place, 0)) < self._top]
+        return table.take(order)
+
+    def _order(self, score: Floats, group: Integers) -> NDArray[np.intp]:
+        if self._grouped:
+            return np.lexsort((-score, group))
+        return argsort(-score, stable=True)
+
+    @staticmethod
+    def _slices(table: Any) -> Iterator[Any]:
+        for begin in range(0, table.num_rows, 4 * _ROWS_OF_A_RUN):
+            yield table.slice(begin, 4 * _ROWS_OF_A_RUN)
+
+    def _write_run(self) -> None:
+        import pyarrow as pa
+
+        assert self._directory is not None
+        table = self._in_order()
+        path = self._directory / f"{len(self._runs)}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=_ROWS_OF_A_RUN)
+        self._runs.append(path)
+        self._held_bytes = self._held_rows = 0
+
+    def _merged(self) -> Iterator[Any]:
+        """Merge the runs: what comes before the last row that has been read of every unfinished run is final."""
+        import pyarrow as pa
+
+        if self._held:
+            self._write_run()
+        runs = [_Run(path) for path in self._runs]
+        while any(run.table is not None for run in runs):
+            unfinished = [(run.last, k) for k, run in enumerate(runs) if run.has_more]
+            bound = min(unfinished) if unfinished else None
+            parts = [part for k, run in enumerate(runs) if (part := run.until(bound, k)) is not None]
+            table = pa.concat_tables(parts).combine_chunks()
+            yield table.take(self._order(table["__score"].to_numpy(), table[_GROUP].to_numpy()))
+
+
+class _Run:
+    """A sorted run on disk, of which one batch is in memory."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        self._file = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
+        self._next = 0
+        self._load()
+
+    def _load(self) -> None:
+        import pyarrow as pa
+
+        self.table = None
+        if self._next < self._file.num_record_batches:
+            self.table = pa.Table.from_batches([self._file.get_batch(self._next)])
+            self._key = self.table[_GROUP].to_numpy(), -self.table["__score"].to_numpy()
+            self._begin = 0
+            self._next += 1
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are batches that have not been read."""
+        return self.table is not None and self._next < self._file.num_record_batches
+
+    @property
+    def last(self) -> tuple[int, float]:
+        """Group and negative score of the last row that has been read."""
+        group, behind = self._key
+        return int(group[-1]), float(behind[-1])
+
+    def until(self, bound: tuple[tuple[int, float], int] | None, number: int) -> Any:
+        """The rows up to a bound: a row, and the number of its run. Among equals the rows of earlier runs go first."""
+        if self.table is None:
+            return None
+        end = self.table.num_rows
+        if bound is not None:
+            (bound_group, bound_behind), bound_run = bound
+            group, behind = self._key
+            low, high = np.searchsorted(group, bound_group, "left"), np.searchsorted(group, bound_group, "right")
+            side = "right" if number <= bound_run else "left"
+            end = int(low + np.searchsorted(behind[low:high], bound_behind, side))  # type: ignore[call-overload]
+        begin, self._begin = self._begin, max(self._begin, end)
+        part = self.table.slice(begin, self._begin - begin)
+        if self._begin == self.table.num_rows:
+            self._load()
+        return part if part.num_rows else None
+
+
+# --- Writing ---
+
+
+@contextmanager
+def opened_atomically(out: Any, *, force: bool) -> Iterator[BinaryIO]:
+    """A file that appears whole or not at all, packed by its suffix; an open file is written as it is."""
+    if hasattr(out, "write"):
+        yield out
+        out.flush()
+        return
+    target = Path(out)
+    refusal = f"{out} is there already. Choose another name, or overwrite it with --force."
+    if target.exists() and not force:
+        raise FileExistsError(refusal)
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(target.suffix.lower(), open)
+    try:
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=f".part{target.suffix}")
+    except OSError as error:
+        raise DataFileError(out, f"cannot be written ({error.strerror})") from None
+    os.close(handle)
+    os.chmod(part, 0o666 & ~_umask())
+    try:
+        with opener(part, "wb") as file:
+            yield file
+        if force:
+            Path(part).replace(target)
+        else:
+            try:
+                os.link(part, target)  # fails where the file has come to be in the meantime
+            except FileExistsError:
+                raise FileExistsError(refusal) from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class _LineWriter:
+    """Lines of the input, with score and rank at their ends."""
+
+    def __init__(self, file: BinaryIO, csv: CsvFile, names: tuple[str, str]) -> None:
+        self._file, self._mark = file, csv.delimiter
+        header = csv.header.rstrip(b"\r\n")
+        self._file.write(header + self._mark.join(["", *names]).encode() + b"\n")
+
+    def write(self, part: Sorted) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        score, rank = (pc.cast(pa.array(values), pa.string()) for values in (part.score, part.rank))
+        lines = part.table["line"].combine_chunks()
+        ends = pc.binary_join_element_wise(rank, "", "\n")
+        text = pc.binary_join_element_wise(lines, score, ends, self._mark)
+        _, offsets, data = text.buffers()
+        span = np.frombuffer(offsets, dtype=np.int32)[[text.offset, text.offset + len(text)]]
+        self._file.write(memoryview(data)[span[0] : span[1]])
+
+    def close(self) -> None:
+        pass
+
+
+class _TableWriter:
+    """A table with the columns of the input, score and rank."""
+
+    def __init__(self, file: BinaryIO, kind: str, mark: str, names: tuple[str, str]) -> None:
+        self._file, self._kind, self._mark, self._names = file, kind, mark, names
+        self._writer: Any = None
+
+    def write(self, part: Sorted) -> None:
+        import pyarrow as pa
+
+        table = part.table.append_column(self._names[0], pa.array(part.score))
+        table = table.append_column(self._names[1], pa.array(part.rank))
+        if self._writer is None:
+            self._writer = self._opened(table.schema)
+        self._writer.write_table(table)
+
+    def _opened(self, schema: Any) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        if self._kind == "parquet":
+            return parquet.ParquetWriter(self._file, schema)
+        if self._kind == "feather":
+            return pa.ipc.new_file(self._file, schema)
+        options = csv.WriteOptions(delimiter=self._mark, quoting_style="needed")
+        return csv.CSVWriter(self._file, schema, write_options=options)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

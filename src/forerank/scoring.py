@@ -1,0 +1,168 @@
+"""Scores of the rows of a table, column by column.
+
+The score of a linear ranker behind the steps of `forerank.columns` is a sum with one term for each column of the table.
+Computed that way it needs no matrix: a number is one product, a category one look-up. The terms are also what explains
+a score.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from forerank.columns import CategoryColumns, NumberColumns, TextColumn, category_codes, value_places
+from forerank.io import DataFileError
+from forerank.models import Model
+
+__all__ = ["LinearScorer", "matrix_scores", "missing_columns", "model_frame", "scorer_of", "table_scores"]
+
+Floats = NDArray[np.float64]
+Term = Callable[[Any], Floats]
+# Values of a column whose weights are looked up only once.
+_VALUES_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True)
+class LinearScorer:
+    """A score as a sum over columns.
+
+    Attributes
+    ----------
+    terms : dict
+        For each column of the table, what it adds to the scores of a frame.
+    intercept : float
+    """
+
+    terms: dict[str, Term]
+    intercept: float
+
+    def __call__(self, frame: Any) -> Floats:
+        """Scores of the rows of a frame, or of a pyarrow table whose categories are dictionaries."""
+        scores = np.full(len(frame), self.intercept)
+        for name, term in self.terms.items():
+            scores += term(frame[name])
+        return scores
+
+    def contributions(self, frame: Any) -> dict[str, Floats]:
+        """What each column adds to the score of each row."""
+        return {name: term(frame[name]) for name, term in self.terms.items()}
+
+
+def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
+    """The scorer of a fitted pipeline of columns and a linear ranker; None where the ranker is not linear."""
+    steps, ranker = pipeline[0], pipeline[-1]
+    if len(pipeline) != 2 or not hasattr(steps, "output_indices_") or getattr(ranker, "coef_", None) is None:
+        return None
+    weights = np.asarray(ranker.coef_, dtype=np.float64).ravel()
+    terms: dict[str, Term] = {}
+    for name, step, columns in steps.transformers_:
+        part = weights[steps.output_indices_[name]]
+        if isinstance(step, CategoryColumns):
+            terms |= _category_terms(step, part)
+        elif isinstance(step, TextColumn):
+            terms[columns[0]] = _text_term(step, part)
+        else:
+            terms |= _number_terms(step, part)
+    return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]))
+
+
+def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
+    def term(k: int, weight: float) -> Term:
+        return lambda column: weight * step.transform_column(column, k)
+
+    return {str(name): term(k, float(weights[k])) for k, name in enumerate(step.feature_names_in_)}
+
+
+def _category_terms(step: CategoryColumns, weights: Floats) -> dict[str, Term]:
+    def term(encoder: Any, part: Floats) -> Term:
+        lookup = np.append(part, 0.0)  # the last for values without a column
+        known: dict[str, float] = {}
+
+        def add(column: Any) -> Floats:
+            codes, values = category_codes(column)
+            new = np.array([value for value in values if value not in known], dtype=object)
+            if new.size:
+                if len(known) > _VALUES_REMEMBERED:
+                    known.clear()
+                    new = values
+                known.update(zip(new.tolist(), lookup[value_places(encoder, new)].tolist(), strict=True))
+            return np.array([known[value] for value in values])[codes]
+
+        return add
+
+    terms, first = {}, 0
+    for name, encoder, width in zip(step.feature_names_in_, step.encoders_, step.widths_, strict=True):
+        terms[str(name)] = term(encoder, weights[first : first + width])
+        first += width
+    return terms
+
+
+def _text_term(step: TextColumn, weights: Floats) -> Term:
+    def add(column: Any) -> Floats:
+        texts = column.to_pandas() if hasattr(column, "combine_chunks") else column
+        return step.transform(texts.to_frame()) @ weights
+
+    return add
+
+
+# --- Rows as a model expects them ---
+
+
+def table_scores(model: Model) -> Callable[[Any], Floats]:
+    """A function from frames with the model's columns to scores."""
+    scorer = scorer_of(model.estimator)
+    return scorer if scorer is not None else model.estimator.decision_function
+
+
+def model_frame(model: Model, frame: Any, path: Any, *, allow_missing: bool = False) -> Any:
+    """The columns of the model, as it expects them; a column that is not there is an error, or taken as empty."""
+    import pandas as pd
+
+    changed: dict[str, Any] = {}
+    for name in missing_columns(model, list(frame.columns), path, allow_missing):
+        empty: Any = np.float64 if model.columns[name] == "number" else object
+        changed[name] = pd.Series(np.full(len(frame), np.nan), index=frame.index, dtype=empty)
+    for name, kind in model.columns.items():
+        if name in changed:
+            continue
+        column = frame[name]
+        try:
+            if kind == "number" and not pd.api.types.is_numeric_dtype(column.dtype):
+                changed[name] = pd.to_numeric(column)
+            elif kind.startswith("date") and not pd.api.types.is_datetime64_any_dtype(column.dtype):
+                changed[name] = pd.to_datetime(column)
+        except (ValueError, TypeError) as error:
+            what = "numbers" if kind == "number" else "dates"
+            raise DataFileError(path, f"the column {name!r} has values that are not {what} ({error})") from None
+    return frame.assign(**changed) if changed else frame
+
+
+def matrix_scores(model: Model, X: Any, path: Any) -> Floats:
+    """Scores of the rows of a matrix; columns beyond those of the model are ignored, missing ones are empty."""
+    if model.columns:
+        raise DataFileError(path, "the model was fitted on a table with columns by name")
+    n_columns = model.summary["n_columns"]
+    if X.shape[1] > n_columns:
+        X = X[:, :n_columns]
+    elif X.shape[1] < n_columns:
+        if not sp.issparse(X):
+            raise DataFileError(path, f"the model reads {n_columns} columns, and there are {X.shape[1]}")
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
+    return model.estimator.decision_function(X)
+
+
+def missing_columns(model: Model, names: list[Any], path: Any, allowed: bool) -> list[str]:
+    """The columns of the model that are not among these names; an error where that is not allowed."""
+    missing = [name for name in model.columns if name not in names]
+    if missing and not allowed:
+        shown = ", ".join(map(repr, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        raise DataFileError(
+            path,
+            f"columns of the model that are not there: {shown} ({len(missing)} of {len(model.columns)}); "
+            "allow missing ones (--allow-missing) to take them for empty",
+        )
+    return missing
