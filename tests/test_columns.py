@@ -50,7 +50,7 @@ def test_columns_are_told_apart():
     assert plan.texts == ["note"]
     assert plan.dates == ["seen"]
     assert plan.left_out == {
-        "row": "an id: whole numbers that count up",
+        "row": "an id: every whole number of a range once",
         "key": "an id: another string in nearly every row",
         "country": "the same in every row",
         "nothing": "empty",
@@ -58,6 +58,14 @@ def test_columns_are_told_apart():
     text = "\n".join(plan.lines())
     for part in ("1 numbers", "left out key: an id", "1 texts", "categories"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("name", "is_id"), [("id", True), ("customer_id", True), ("customerId", True), ("userID", True), ("paid", False)]
+)
+def test_numbers_may_be_ids_by_name(name, is_id):
+    numbers = np.random.default_rng(0).permutation(100_000)[:50]
+    assert (name in plan_columns(pd.DataFrame({name: numbers, "x": numbers % 7})).left_out) == is_id
 
 
 def test_every_kind_becomes_columns_with_names():

@@ -15,7 +15,7 @@ needs_data = pytest.mark.skipif(
 )
 
 
-def reproduce(paper, *arguments, package="benchmarks.papers"):
+def reproduce(paper, *arguments, package="forerank.papers"):
     return subprocess.run(
         [sys.executable, "-m", f"{package}.{paper}", *map(str, arguments)],
         cwd=ROOT,

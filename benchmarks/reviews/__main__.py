@@ -12,7 +12,8 @@ from pathlib import Path
 import joblib
 from rich.progress import Progress
 
-from ..papers.common import Results
+from forerank.papers.common import Results
+
 from . import page, protocol
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from forerank.active import RecallBound, paired_t
+from forerank.papers.common import Results, provenance, pyplot, table
 
-from ..papers.common import Results, provenance, pyplot, table
 from . import protocol
 
 QUICK = "**A quick run: few reviews and one seeding. Its figures only show that everything works.**"

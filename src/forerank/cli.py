@@ -29,7 +29,7 @@ app = typer.Typer(
 
 
 def _examples(*lines: str) -> str:
-    return "**Examples**\n\n" + "\n".join(f"    {line}" for line in lines) + "\n\n"
+    return "**Examples**\n\n```text\n" + "\n".join(lines) + "\n```\n\n"
 
 
 # --- Options that several commands share ---
@@ -135,9 +135,10 @@ def fit(
         chosen = _parameters(params, context.args)
         name = ranker or chosen.pop("ranker", "PairwiseRanker")
         chosen.pop("ranker", None)
-        if out.exists() and not force:
-            raise FileExistsError(f"{out} is there already. Choose another name, or overwrite it with --force.")
         from forerank import models, workflow
+        from forerank._files import refuse_existing
+
+        refuse_existing(out, force=force)
 
         with _spooled(file, format) as path, _status(quiet) as say:
             model, remarks = _warnings_of(
@@ -673,3 +674,7 @@ def _parts_table(by: str, groups: dict[str, Any]) -> Table:
 def main() -> None:
     """Entry point."""
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ dates numbers. Columns that cannot help (constants, ids, empty ones) are left ou
 """
 
 import datetime
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,13 +33,14 @@ __all__ = [
     "value_places",
 ]
 
-# Values that words are counted in, and rows in which numbers may count up.
+# Values that words are counted in.
 _LOOKED_AT = 20_000
 # A text has this many words in the mean. Shorter strings are names of something.
 _WORDS_OF_A_TEXT = 4.0
-# From so many rows on, integers that count up are taken for an id, and short strings of which this share are distinct.
+# From so many rows on, a range of integers is taken for an id, and short strings of which this share are distinct.
 _FEWEST_FOR_AN_ID = 20
 _OWN_VALUES = 0.95
+_NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
 # Rows that are made into numbers at a time.
 _ROWS_AT_A_TIME = 1 << 16
 # A matrix with this share of numbers that are not zero is made dense.
@@ -168,8 +170,11 @@ def _kind(column: Any) -> tuple[str, str | None]:
     if types.is_datetime64_any_dtype(column.dtype) or (column.dtype == object and _all_are(column, datetime.date)):
         return "dates", None
     if types.is_numeric_dtype(column.dtype):
-        if types.is_integer_dtype(column.dtype) and _counts_up(column.to_numpy()[:_LOOKED_AT]):
-            return "", "an id: whole numbers that count up"
+        if types.is_integer_dtype(column.dtype) and n_missing == 0 and len(values) == len(column) >= _FEWEST_FOR_AN_ID:
+            if np.ptp(values) == len(values) - 1:
+                return "", "an id: every whole number of a range once"
+            if _NAME_OF_AN_ID.search(str(column.name)):
+                return "", "an id by its name: another whole number in every row"
         return "numbers", None
     n_known = len(column) - n_missing
     if n_known >= _FEWEST_FOR_AN_ID and len(values) >= _OWN_VALUES * n_known and _words(values) < _WORDS_OF_A_TEXT:
@@ -196,10 +201,6 @@ def _words(values: Any) -> float:
     """The mean number of words, over some of the values."""
     some = values[:: max(1, len(values) // _LOOKED_AT)]
     return float(np.mean([len(str(value).split()) for value in some]))
-
-
-def _counts_up(values: NDArray) -> bool:
-    return values.size >= _FEWEST_FOR_AN_ID and bool(np.all(np.diff(values.astype(np.float64)) == 1.0))
 
 
 def _all_are(column: Any, kind: type) -> bool:

@@ -15,9 +15,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 import forerank
+from forerank._files import opened_atomically
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, value_places
 from forerank.models import Model
-from forerank.ranked import opened_atomically
 from forerank.scoring import matrix_scores, table_scores
 
 __all__ = ["save_onnx", "to_onnx", "to_sklearn"]
@@ -68,7 +68,8 @@ def _plain_columns(steps: Any) -> Any:
             example |= {column: [value] for column, value in zip(columns, step.median_, strict=True)}
         elif isinstance(step, CategoryColumns):
             for column, encoder in zip(columns, step.encoders_, strict=True):
-                fill = SimpleImputer(strategy="constant", fill_value="").fit(np.array([[""]], dtype=object))
+                fill = SimpleImputer(strategy="constant", fill_value="")
+                fill.fit(pd.DataFrame({column: [""]}, dtype=object))
                 both = Pipeline([("missing", fill), ("values", encoder)])
                 parts.append((f"category {column}", FrozenEstimator(both), [column]))
                 example[column] = [encoder.categories_[0][0]]
@@ -88,7 +89,9 @@ def _plain_columns(steps: Any) -> Any:
 
 def _numbers(step: NumberColumns) -> Pipeline:
     """Fitted on the least rows that have this median, mean and scale."""
-    median = SimpleImputer(strategy="median").fit(step.median_[None, :])
+    import pandas as pd
+
+    median = SimpleImputer(strategy="median").fit(pd.DataFrame([step.median_], columns=step.feature_names_in_))
     scale = StandardScaler().fit(np.vstack([step.mean_ - step.scale_, step.mean_ + step.scale_]))
     return Pipeline([("missing", median), ("scale", scale)])
 

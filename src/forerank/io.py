@@ -163,9 +163,10 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
     for name in wanted:
         if name is None or name in names:
             continue
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        alike = {each.lower(): each for each in names}
+        near = [alike[word] for word in get_close_matches(name.lower(), alike, n=1, cutoff=0.5)]
         shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         if len(names) == 1 and any(mark in names[0] for mark in DELIMITERS):
             hint = "; is the delimiter another one?"
         raise DataFileError(path, f"there is no column {name!r}{hint} The columns are {shown}")

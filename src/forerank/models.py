@@ -7,10 +7,9 @@ Loading makes objects of scikit-learn's, numpy's and this package's types only.
 
 import hashlib
 import json
-import os
 import platform
-import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -21,6 +20,7 @@ import scipy
 import sklearn
 
 import forerank
+from forerank._files import opened_atomically, refuse_existing
 
 __all__ = ["Model", "ModelFileError", "load_model", "read_card", "save_model"]
 
@@ -75,9 +75,7 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
     """
     import skops.io
 
-    target = Path(path)
-    if target.exists() and not force:
-        raise FileExistsError(f"{path} is there already. Choose another name, or overwrite it with force.")
+    refuse_existing(path, force=force)
     data = skops.io.dumps(model.estimator)
     digest = hashlib.sha256(data).hexdigest()
     card = {
@@ -90,23 +88,9 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
         "notes": model.notes,
         "versions": _versions(),
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_CARD, json.dumps(card, indent=1))
-                archive.writestr(_ESTIMATOR, data)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            Path(part).replace(target)
-        else:
-            os.link(part, target)  # fails where the file has come to be in the meantime
-    except FileExistsError:
-        raise FileExistsError(f"{path} is there already. Choose another name, or overwrite it with force.") from None
-    finally:
-        Path(part).unlink(missing_ok=True)
+    with opened_atomically(path, force=force) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_CARD, json.dumps(card, indent=1))
+        archive.writestr(_ESTIMATOR, data)
     return digest
 
 
@@ -163,7 +147,7 @@ def _members(path: Any) -> tuple[dict[str, Any], bytes]:
     try:
         with zipfile.ZipFile(BytesIO(target.read_bytes())) as archive:
             card, data = json.loads(archive.read(_CARD)), archive.read(_ESTIMATOR)
-    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError, OSError):
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError, OSError):
         raise ModelFileError(path, "this is not a model file, or it is damaged") from None
     if not isinstance(card, dict) or not isinstance(card.get("format"), int):
         raise ModelFileError(path, "this is not a model file: its card has no format")

@@ -5,13 +5,9 @@ which they are merged while the list is written. The rows of a CSV file are carr
 they are written unchanged.
 """
 
-import bz2
-import gzip
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._csv import CsvFile
+from forerank._files import opened_atomically
 from forerank.columns import as_frame
 from forerank.io import DataFileError, file_kind, iter_batches, iter_matrix, open_csv, own_errors, read_matrix, to_frame
 from forerank.models import Model
 from forerank.pairsums.sorting import argsort
 from forerank.scoring import LinearScorer, matrix_scores, missing_columns, model_frame, table_scores
 
-__all__ = ["RankedList", "Sorter", "opened_atomically", "rank_file", "rank_frame"]
+__all__ = ["RankedList", "Sorter", "rank_file", "rank_frame"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -130,7 +127,8 @@ def rank_file(
     if out_kind in ("svmlight", "npz"):
         raise DataFileError(out, "a list with all columns goes into CSV, TSV, Parquet or Feather")
     csv = open_csv(path, delimiter) if is_csv else None
-    mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None else ","
+    keeps_mark = csv is not None and (kind == "csv" or hasattr(out, "write"))
+    mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None and keeps_mark else ","
     verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
     if csv is not None:
         batches = _csv_rows(model, path, csv, verbatim, allow_missing, result, progress)
@@ -343,10 +341,19 @@ class Sorter:
         Bytes of rows that are kept before a sorted run is written.
     directory : path, optional
         For the runs. Without it all rows are kept.
+    batch : int
+        Rows of a run that are read at a time.
     """
 
-    def __init__(self, top: int | None = None, *, memory: int = _MEMORY, directory: Path | None = None) -> None:
-        self._top, self._memory, self._directory = top, memory, directory
+    def __init__(
+        self,
+        top: int | None = None,
+        *,
+        memory: int = _MEMORY,
+        directory: Path | None = None,
+        batch: int = _ROWS_OF_A_RUN,
+    ) -> None:
+        self._top, self._memory, self._directory, self._batch = top, memory, directory, batch
         self._held: list[Any] = []
         self._held_bytes = self._held_rows = 0
         self._kept_rows = 0
@@ -363,7 +370,7 @@ class Sorter:
         self._held.append(table)
         self._held_bytes += table.nbytes
         self._held_rows += table.num_rows
-        if self._top is not None and self._held_rows > 4 * max(self._kept_rows, _ROWS_OF_A_RUN):
+        if self._top is not None and self._held_rows > 4 * max(self._kept_rows, self._batch):
             self._hold(self._in_order())
             self._kept_rows = self._held_rows
         if self._directory is not None and self._held_bytes > self._memory:
@@ -419,10 +426,9 @@ class Sorter:
             return np.lexsort((-score, group))
         return argsort(-score, stable=True)
 
-    @staticmethod
-    def _slices(table: Any) -> Iterator[Any]:
-        for begin in range(0, table.num_rows, 4 * _ROWS_OF_A_RUN):
-            yield table.slice(begin, 4 * _ROWS_OF_A_RUN)
+    def _slices(self, table: Any) -> Iterator[Any]:
+        for begin in range(0, table.num_rows, 4 * self._batch):
+            yield table.slice(begin, 4 * self._batch)
 
     def _write_run(self) -> None:
         import pyarrow as pa
@@ -431,7 +437,7 @@ class Sorter:
         table = self._in_order()
         path = self._directory / f"{len(self._runs)}.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table, max_chunksize=_ROWS_OF_A_RUN)
+            writer.write_table(table, max_chunksize=self._batch)
         self._runs.append(path)
         self._held_bytes = self._held_rows = 0
 
@@ -500,45 +506,6 @@ class _Run:
 
 
 # --- Writing ---
-
-
-@contextmanager
-def opened_atomically(out: Any, *, force: bool) -> Iterator[BinaryIO]:
-    """A file that appears whole or not at all, packed by its suffix; an open file is written as it is."""
-    if hasattr(out, "write"):
-        yield out
-        out.flush()
-        return
-    target = Path(out)
-    refusal = f"{out} is there already. Choose another name, or overwrite it with --force."
-    if target.exists() and not force:
-        raise FileExistsError(refusal)
-    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(target.suffix.lower(), open)
-    try:
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=f".part{target.suffix}")
-    except OSError as error:
-        raise DataFileError(out, f"cannot be written ({error.strerror})") from None
-    os.close(handle)
-    os.chmod(part, 0o666 & ~_umask())
-    try:
-        with opener(part, "wb") as file:
-            yield file
-        if force:
-            Path(part).replace(target)
-        else:
-            try:
-                os.link(part, target)  # fails where the file has come to be in the meantime
-            except FileExistsError:
-                raise FileExistsError(refusal) from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(part)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class _LineWriter:

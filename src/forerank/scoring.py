@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from forerank.columns import CategoryColumns, NumberColumns, TextColumn, category_codes, value_places
+from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, category_codes, value_places
 from forerank.io import DataFileError
 from forerank.models import Model
 
@@ -55,7 +55,7 @@ class LinearScorer:
 def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
     """The scorer of a fitted pipeline of columns and a linear ranker; None where the ranker is not linear."""
     steps, ranker = pipeline[0], pipeline[-1]
-    if len(pipeline) != 2 or not hasattr(steps, "output_indices_") or getattr(ranker, "coef_", None) is None:
+    if len(pipeline) != 2 or not isinstance(steps, TableColumns) or getattr(ranker, "coef_", None) is None:
         return None
     weights = np.asarray(ranker.coef_, dtype=np.float64).ravel()
     terms: dict[str, Term] = {}

@@ -1,4 +1,4 @@
-"""kotlowski2011, section 5, by one command: scripts/paper kotlowski2011 [--quick] [--models N] [--out DIR].
+"""kotlowski2011, section 5, by one command: forerank reproduce kotlowski2011 [--quick] [--models N] [--out DIR].
 
 Writes DIR/kotlowski2011.md with Table 1 and Figure 1, and the study behind docs/do-i-need-pairs.md. Results are kept in
 DIR/results.jsonl as they come: an interrupted run goes on where it stopped, and a second run with more models adds to
@@ -21,7 +21,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/paper kotlowski2011", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="forerank reproduce kotlowski2011", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", choices=list(published.TABLE_1), help="sets of Table 1; all by default")
     parser.add_argument("--models", type=int, help=f"random models in each panel; {protocol.MODELS} by default")
     parser.add_argument("--jobs", type=int, default=2, help="processes")

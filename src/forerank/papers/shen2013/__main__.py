@@ -1,4 +1,4 @@
-"""shen2013, section 4, by one command: scripts/paper shen2013 [--quick] [--data NAME ...] [--pools N] [--out DIR].
+"""shen2013, section 4, by one command: forerank reproduce shen2013 [--quick] [--data NAME ...] [--pools N] [--out DIR].
 
 Writes DIR/shen2013.md with Tables 2 to 5 and Figures 1 to 3. Results are kept in DIR/results.jsonl as they come: an
 interrupted run goes on where it stopped. The whole takes half an hour on two cores, --quick two minutes and a half.
@@ -23,7 +23,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/paper shen2013", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="forerank reproduce shen2013", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(published.DATA), help="data sets; all by default")
     parser.add_argument("--pools", type=int, help="initial pools; 10 by default")
     parser.add_argument("--jobs", type=int, default=2, help="processes for all but the timings")

@@ -1,4 +1,4 @@
-"""li2014, section 4, by one command: scripts/paper li2014 [--quick] [--data NAME ...] [--trials N] [--out DIR].
+"""li2014, section 4, by one command: forerank reproduce li2014 [--quick] [--data NAME ...] [--trials N] [--out DIR].
 
 Writes DIR/li2014.md with Tables 1 and 2 and Figure 1. Results are kept in DIR/results.jsonl as they come: an
 interrupted run goes on where it stopped, and a second run with more trials adds to the first. Thirty trials on all data
@@ -22,7 +22,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/paper li2014", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="forerank reproduce li2014", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(published.DATA), help="data sets; all by default")
     parser.add_argument("--trials", type=int, help=f"random splits; {protocol.TRIALS} by default")
     parser.add_argument("--jobs", type=int, default=2, help="processes for all but the timings")

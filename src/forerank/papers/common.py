@@ -17,6 +17,8 @@ import scipy
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
+import forerank
+
 
 class Results:
     """Records in a file of JSON lines, one list of records per finished task; a task that is there is not run again.
@@ -98,12 +100,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 @cache
 def _commit() -> str:
-    """The commit at hand, at the beginning of a run."""
+    """The commit at hand, at the beginning of a run; of an installed package the version."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=Path(__file__).parent)
         return done.stdout.strip()
 
+    tracked = git("ls-files", "--error-unmatch", Path(__file__).name)
+    if not tracked:
+        return f"forerank {forerank.__version__}"
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
     changed = git("status", "--porcelain", "--untracked-files=no")
     return f"{commit} with changes that are not committed" if changed else commit

@@ -1,4 +1,4 @@
-"""raykar2007, sections 5 to 7, by one command: scripts/paper raykar2007 [--quick] [--data NAME ...] [--out DIR].
+"""raykar2007, sections 5 to 7, by one command: forerank reproduce raykar2007 [--quick] [--data NAME ...] [--out DIR].
 
 Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 2 and 3. Results are kept in DIR/results.jsonl as they come: an
 interrupted run goes on where it stopped. All of it takes about an hour on two cores, --quick a minute.
@@ -20,7 +20,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/paper raykar2007", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="forerank reproduce raykar2007", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(published.TABLE_1), help="data sets; all by default")
     parser.add_argument("--jobs", type=int, default=2, help="processes for the selection of parameters")
     parser.add_argument("--users", type=int, help=f"users for Table 2; {protocol.USERS} by default")

@@ -1,4 +1,4 @@
-"""donmez2009, section 3, by one command: scripts/paper donmez2009 [--quick] [--jobs N] [--out DIR].
+"""donmez2009, section 3, by one command: forerank reproduce donmez2009 [--quick] [--jobs N] [--out DIR].
 
 Writes DIR/donmez2009.md with Tables 1 and 2 and Figure 3. Results are kept in DIR/results.jsonl as they come: an
 interrupted run goes on where it stopped. All of it takes about twenty minutes on two cores, --quick half a minute.
@@ -20,7 +20,7 @@ def _run(task: tuple) -> tuple[str, list[dict]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="scripts/paper donmez2009", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="forerank reproduce donmez2009", description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--quick", action="store_true", help="MQ2008, two splits, one seeding, three rounds")
     parser.add_argument("--out", type=Path, help="default: bench-output/donmez2009, or donmez2009-quick")

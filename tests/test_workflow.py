@@ -1,0 +1,292 @@
+"""Fitting, measuring and explaining tables and matrices: what is found is what the parts give one by one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LogisticRegression
+
+from forerank import PairwiseRanker
+from forerank.evaluation import measure
+from forerank.export import save_onnx, to_sklearn
+from forerank.io import DataFileError, Matrix
+from forerank.models import load_model, read_card, save_model
+from forerank.workflow import evaluate, explain, fit, make_ranker, ranker_names
+from test_ranked import table
+
+
+def typed(n=300, seed=0):
+    return table(n, seed).assign(seen=lambda frame: pd.to_datetime(frame["seen"]))
+
+
+def test_the_check_is_a_fit_on_the_other_rows():
+    frame = typed(400)
+    model = fit(frame, "y", check=0.25, seed=3)
+    assert model.summary["rows"] == 400
+    assert model.summary["kept_aside"] == 100
+    # The same split, by hand: steps and ranker see the training rows only.
+    from sklearn.model_selection import StratifiedShuffleSplit
+
+    y = (frame["y"] == "yes").to_numpy()
+    train, test = next(StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(y, y))
+    pipeline = clone(model.estimator).fit(frame.iloc[train], y[train])
+    expected = measure(y[test], pipeline.decision_function(frame.iloc[test]), random_state=3)
+    for got, want in zip(model.summary["measures"], expected, strict=True):
+        assert got["name"] == want.name
+        assert_allclose([got["value"], got["low"], got["high"]], [want.value, want.low, want.high])
+    # The model itself is fitted on all rows.
+    whole = clone(model.estimator).fit(frame, y)
+    assert_allclose(model.estimator.decision_function(frame), whole.decision_function(frame))
+    assert (model.summary["positive"], model.summary["negative"]) == ("yes", "no")
+    assert model.columns == {"age": "number", "seen": "date", "job": "category", "city": "category", "note": "text"}
+    assert any(note.startswith("left out id") for note in model.notes)
+
+
+def test_files_and_frames_give_the_same_model(tmp_path):
+    frame = table(300)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.assign(seen=pd.to_datetime(frame["seen"])).to_parquet(tmp_path / "a.parquet")
+    models = [
+        fit(data, "y", check=0)
+        for data in (typed(), pl.from_pandas(typed()), tmp_path / "a.csv", tmp_path / "a.parquet")
+    ]
+    weights = [explain(model).weights for model in models]
+    for other in weights[1:]:
+        assert {w.name: round(w.weight, 8) for w in other} == {w.name: round(w.weight, 8) for w in weights[0]}
+
+
+def test_matrices(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    grade = np.clip(np.round(X[:, 0] + rng.normal(size=200)), 0, 2)
+    qid = np.repeat(np.arange(20), 10)
+    dump_svmlight_file(X, grade, str(tmp_path / "a.svm"), query_id=qid, zero_based=False)
+    model = fit(tmp_path / "a.svm", ranker="RankNCG")
+    assert model.summary["groups"] == 20
+    assert model.summary["params"]["graph"] == "order"
+    assert model.summary["measures"][0]["name"] == "pairs in order"
+    assert model.summary["classes"] == {str(g): int((grade == g).sum()) for g in range(3)}
+    assert explain(model).weights[0].name == "column 1"
+    found = evaluate(model, tmp_path / "a.svm")
+    assert_allclose(found.scores, model.estimator.decision_function(sp.csr_matrix(X)))
+    dense = fit(Matrix(X, grade > 0, None), ranker="pointwise-ranker", params={"loss": "logistic"})
+    assert dense.summary["ranker"] == "PointwiseRanker"
+    np.savez(tmp_path / "a.npz", X=X, y=grade > 0)
+    assert evaluate(dense, tmp_path / "a.npz").measures[0].value > 0.7
+
+
+LABELS = [
+    (["1", "0", "1", "yes"], None, "line 5: mixed labels in 'y': 'yes' among 0, 1, yes"),
+    (["a", "b", "c", "a"], None, "'y' has 3 different labels (a, b, c); name the positive one"),
+    (["a", "a", "a", "a"], None, "all labels in 'y' are a"),
+    (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here"),
+    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; there are a, b"),
+    (["a", "a", "a", "a"], "a", "all labels in 'y' are a"),
+]
+
+
+@pytest.mark.parametrize(("labels", "positive", "message"), LABELS)
+def test_labels_that_cannot_be_used_are_named(tmp_path, labels, positive, message):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+    with pytest.raises(DataFileError) as caught:
+        fit(path, "y", positive=positive)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "expected"),
+    [
+        ([0, 1, 1, 0], None, [False, True, True, False]),
+        ([1.0, -1.0, -1.0, 1.0], None, [True, False, False, True]),
+        ([1, 2, 3, 1], "1", [True, False, False, True]),
+        (["no", "yes", "no", "yes"], "no", [True, False, True, False]),
+        ([True, False, True, False], None, [True, False, True, False]),
+        (pd.Categorical(["b", "a", "b", "a"], categories=["b", "a", "unused"]), None, [True, False, True, False]),
+    ],
+)
+def test_which_rows_belong_ahead(values, positive, expected):
+    frame = pd.DataFrame({"x": [3.0, 1.0, 2.0, 5.0], "y": values})
+    model = fit(frame, "y", positive=positive, check=0)
+    assert evaluate(model, frame).y.tolist() == expected
+
+
+def test_too_many_numbers_are_no_grades():
+    frame = pd.DataFrame({"x": np.arange(100.0) % 7, "y": np.arange(100.0)})
+    with pytest.raises(DataFileError, match="has 100 different numbers"):
+        fit(frame, "y")
+    with pytest.raises(ValueError, match="TopPush ranks two classes, and the labels are grades"):
+        fit(frame.assign(y=frame["y"] % 3), "y", ranker="TopPush")
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    frame = typed(60)
+    with pytest.raises(DataFileError, match="no column 'Y'; did you mean 'y'"):
+        fit(frame, "Y")
+    with pytest.raises(DataFileError, match="name the target, one of the columns id, age"):
+        fit(frame)
+    with pytest.raises(ValueError, match=r"There is no ranker 'TopPish'\. Did you mean TopPush"):
+        fit(frame, "y", ranker="TopPish")
+    with pytest.raises(ValueError, match=r"PairwiseRanker has no parameter 'aplha'\. Did you mean 'alpha'"):
+        fit(frame, "y", params={"aplha": 1})
+    with pytest.raises(ValueError, match="TopPush does not rank within groups"):
+        fit(frame, "y", ranker="TopPush", group="city")
+    with pytest.raises(DataFileError, match="no column is left to learn from"):
+        fit(frame[["id", "y"]], "y")
+    with pytest.raises(ValueError, match="check=1"):
+        fit(frame, "y", check=1.0)
+    with pytest.raises(DataFileError, match="there is no qid in it"):
+        fit(Matrix(np.eye(4), np.array([0, 1, 0, 1]), None), group="qid")
+    with pytest.raises(DataFileError, match="a matrix with its own labels"):
+        fit(Matrix(np.eye(4), np.array([0, 1, 0, 1]), None), "y")
+    frame.assign(city=None).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(DataFileError, match="line 2: the group column 'city' is empty here"):
+        fit(tmp_path / "a.csv", "y", group="city")
+
+
+def test_few_rows_are_not_measured():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 0, 1]})
+    model = fit(frame, "y")
+    assert model.summary["measures"] == []
+    assert any("too few rows" in note for note in model.notes)
+
+
+def test_every_ranker_can_be_named():
+    assert {"PairwiseRanker", "TopPush", "RankNet"} <= set(ranker_names())
+    assert "QuadraticFeatures" not in ranker_names()
+    for name in ranker_names():
+        assert type(make_ranker(name.lower())).__name__ == name
+    assert make_ranker("RankNet", seed=7).random_state == 7
+
+
+def test_an_estimator_of_ones_own():
+    frame = typed(200)
+    model = fit(frame, "y", ranker=LogisticRegression(C=0.5))
+    assert model.summary["measures"][0]["value"] > 0.6
+    assert len(explain(model, frame).contributions) == 5
+
+
+def test_measures_by_the_values_of_a_column():
+    frame = typed(400)
+    model = fit(frame, "y", check=0)
+    found = evaluate(model, frame, by="city", k=[5], seed=1)
+    for city, measures in found.groups.items():
+        rows = (frame["city"] == city).to_numpy()
+        assert measures == measure(found.y[rows], found.scores[rows], k=[5], random_state=1)
+    assert found.classes == {"yes": int((frame["y"] == "yes").sum()), "no": int((frame["y"] == "no").sum())}
+    one = evaluate(model, frame.assign(city=frame["y"]), by="city")
+    assert one.groups == {"no": [], "yes": []}
+
+
+def test_contributions_add_up_to_the_score():
+    frame = typed(200)
+    model = fit(frame, "y", check=0)
+    found = explain(model, frame, rows=[1, 150])
+    scores = model.estimator.decision_function(frame)
+    for each, row in zip(found.contributions, (0, 149), strict=True):
+        assert each["row"] == row + 1
+        total = found.intercept + sum(term["adds"] for term in each["columns"].values())
+        assert_allclose([total, each["score"]], scores[row])
+        assert set(each["columns"]) == {"age", "job", "seen", "note", "city"}
+    sizes = [abs(weight.weight) for weight in found.weights]
+    assert sizes == sorted(sizes, reverse=True)
+    origin = {weight.name: weight.column for weight in found.weights}
+    assert origin["job=cook"] == "job"
+    assert origin["note: late"] == "note"
+    assert origin["age"] == "age"
+    with pytest.raises(DataFileError, match="rows are counted from 1 to 200"):
+        explain(model, frame, rows=[201])
+    with pytest.raises(ValueError, match="RankBoost has no weights by column"):
+        explain(fit(frame, "y", ranker="RankBoost", check=0))
+
+
+def test_a_file_of_an_earlier_version_still_ranks():
+    here = Path(__file__).parent / "data"
+    model = load_model(here / "format-1.forerank")
+    expected = json.loads((here / "format-1.json").read_text())
+    from forerank.ranked import rank_frame
+
+    ranked = rank_frame(model, pd.DataFrame(expected["rows"]))
+    assert_allclose(ranked["score"], sorted(expected["scores"], reverse=True))
+    card = read_card(here / "format-1.forerank")
+    assert card["format"] == 1
+    assert card["foreign_types"] == []
+
+
+def test_plain_scikit_learn(tmp_path):
+    frame = typed(300)
+    with pytest.raises(ValueError, match="no step for dates"):
+        to_sklearn(fit(frame, "y", check=0))
+    model = fit(frame, "y", drop=["seen"], check=0)
+    plain = to_sklearn(model)
+    assert "forerank" not in set(_modules(plain))
+    new = typed(100, seed=5).assign(job=lambda f: f["job"].where(f["job"] != "clerk", "no such job"))
+    expected = model.estimator.decision_function(new)
+    assert_allclose(plain.decision_function(new), expected, atol=1e-9)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    matrix = fit(Matrix(X, X[:, 0] > 0, None), check=0)
+    assert_allclose(to_sklearn(matrix).decision_function(X), matrix.estimator.decision_function(X))
+    with pytest.raises(ValueError, match="RankBoost is not linear"):
+        to_sklearn(fit(frame, "y", ranker="RankBoost", check=0))
+
+
+def _modules(value):
+    """The top modules of an estimator and of all that it is made of."""
+    yield type(value).__module__.split(".")[0]
+    for part in getattr(value, "__dict__", {}).values():
+        for each in part if isinstance(part, list | tuple) else [part]:
+            for item in each if isinstance(each, tuple) else [each]:
+                if hasattr(item, "get_params"):
+                    yield from _modules(item)
+
+
+@pytest.mark.parametrize("kind", ["table", "sparse", "dense"])
+def test_onnx_gives_the_same_scores(tmp_path, kind):
+    from onnxruntime import InferenceSession
+
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    if kind == "table":
+        frame = typed(300)
+        model = fit(frame, "y", drop=["note"], check=0)
+        days = (frame["seen"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        given = {
+            "age": frame[["age"]].to_numpy(),
+            "seen": days.to_numpy()[:, None],
+            "job": frame[["job"]].fillna("").to_numpy(dtype=object),
+            "city": frame[["city"]].to_numpy(dtype=object),
+        }
+        expected = model.estimator.decision_function(frame)
+    else:
+        rows = sp.csr_matrix(X) if kind == "sparse" else X
+        model = fit(Matrix(rows, X[:, 0] > 0, None), check=0)
+        given, expected = {"X": X}, model.estimator.decision_function(rows)
+    assert save_onnx(model, tmp_path / "m.onnx") < 1e-6
+    session = InferenceSession(tmp_path / "m.onnx")
+    assert_allclose(session.run(["score"], given)[0][:, 0], expected, atol=1e-6)
+    with pytest.raises(FileExistsError):
+        save_onnx(model, tmp_path / "m.onnx")
+
+
+def test_texts_do_not_go_to_onnx(tmp_path):
+    with pytest.raises(ValueError, match="text column 'note' cannot be exported"):
+        save_onnx(fit(typed(), "y", check=0), tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_saved_models_explain_and_evaluate_alike(tmp_path):
+    frame = typed(200)
+    model = fit(frame, "y")
+    save_model(model, tmp_path / "m.forerank")
+    again = load_model(tmp_path / "m.forerank")
+    assert explain(again, frame) == explain(model, frame)
+    assert evaluate(again, frame).measures == evaluate(model, frame).measures
+    assert again.summary == json.loads(json.dumps(model.summary))
+    assert isinstance(again.estimator[-1], PairwiseRanker)
