@@ -20,8 +20,8 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_BYTES = 1 << 22
 _HEADER_BYTES = 1 << 20
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
-# What is missing. Not "NA", "none" or "-", which are as often a value (a country, an answer).
-_MISSING = ["", "#N/A", "N/A", "NULL", "NaN", "nan", "null"]
+# What is missing, as R, pandas, databases and the UCI repository write it.
+_MISSING = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"]
 
 
 class CsvProblem(ValueError):
