@@ -8,7 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tour
+from forerank.demo import write_tables
 
+README = tour.PAGE.parent.parent / "README.md"
 needs_data = pytest.mark.skipif(not os.environ.get("FORERANK_DATA"), reason="FORERANK_DATA is not set")
 
 
@@ -25,6 +27,18 @@ def test_the_recorded_session_happens_again(tmp_path):
     page_numbers, again_numbers = (np.array(number.findall(text), dtype=float) for text in without_seconds)
     assert_allclose(again_numbers, page_numbers, rtol=1e-3, atol=2e-4)
     assert page_numbers.size > 100
+
+
+def test_the_list_in_the_readme(tmp_path):
+    write_tables(tmp_path)
+    assert tour.output_of("forerank fit tumours.csv --target diagnosis -o my.forerank --quiet", tmp_path)
+    page = README.read_text()
+    again = tour.replayed(page, tmp_path)
+    assert [rounded(line) for line in again.splitlines()] == [rounded(line) for line in page.splitlines()]
+
+
+def rounded(line):
+    return re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.4f}", line)
 
 
 @needs_data

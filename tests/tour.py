@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from forerank import datasets
+from forerank.demo import write_tables
 
 PAGE = Path(__file__).parent.parent / "docs" / "files.md"
 # As the archive of the UCI repository has them.
@@ -76,9 +77,13 @@ def output_of(command: str, directory: Path) -> str:
 
 
 def main() -> None:
+    readme = PAGE.parent.parent / "README.md"
     with tempfile.TemporaryDirectory() as directory:
         write_files(Path(directory))
         PAGE.write_text(replayed(PAGE.read_text(), Path(directory)))
+        write_tables(Path(directory))
+        output_of("forerank fit tumours.csv --target diagnosis -o my.forerank", Path(directory))
+        readme.write_text(replayed(readme.read_text(), Path(directory)))
 
 
 if __name__ == "__main__":

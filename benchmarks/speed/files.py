@@ -20,18 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-JOBS = [
-    "admin.",
-    "blue-collar",
-    "entrepreneur",
-    "housemaid",
-    "management",
-    "retired",
-    "self-employed",
-    "services",
-    "student",
-    "technician",
-]
+JOBS = ["admin.", "blue-collar", "housemaid", "management", "retired", "services", "student", "technician", "unknown"]
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 NUMBERS = ["age", "balance", "day", "duration", "campaign", "pdays", "previous"]
 CATEGORIES = ["job", "marital", "education", "default", "housing", "loan", "contact", "month", "poutcome"]

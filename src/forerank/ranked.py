@@ -5,6 +5,8 @@ which they are merged while the list is written. The rows of a CSV file are carr
 they are written unchanged.
 """
 
+import csv as python_csv
+import io
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -556,7 +558,11 @@ class _TableWriter:
             return parquet.ParquetWriter(self._file, schema)
         if self._kind == "feather":
             return pa.ipc.new_file(self._file, schema)
-        options = csv.WriteOptions(delimiter=self._mark, quoting_style="needed")
+        # Quoted where it must be; pyarrow would quote every name.
+        header = io.StringIO()
+        python_csv.writer(header, delimiter=self._mark, lineterminator="\n").writerow(schema.names)
+        self._file.write(header.getvalue().encode())
+        options = csv.WriteOptions(delimiter=self._mark, quoting_style="needed", include_header=False)
         return csv.CSVWriter(self._file, schema, write_options=options)
 
     def close(self) -> None:
