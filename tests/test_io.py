@@ -1,7 +1,9 @@
 """Readers: what is in a file comes back, and a bad file gives one clear line."""
 
 import bz2
+import csv
 import gzip
+import io
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.datasets import dump_svmlight_file
 
-from forerank.io import DataFileError, file_kind, iter_table, pick_columns, read_matrix, read_table
+from forerank.io import DataFileError, file_kind, iter_table, open_csv, pick_columns, read_matrix, read_table
 
 FRAME = pd.DataFrame(
     {"age": [31, 45, 28], "job": ["clerk", "cook", None], "when": pd.to_datetime(["2020-01-03", "2021-05-06", None])}
@@ -66,9 +68,62 @@ def test_a_column_that_turns_out_to_be_text_is_text(tmp_path):
     assert sum(len(chunk) for chunk in iter_table(path, types={"a": pa.string()})) == 1_000_001
 
 
+def test_types_that_change_from_block_to_block(tmp_path):
+    # More than one block of 4 MB: integers, then fractions, words, nothing; and integers beyond 2^53.
+    rows = ["1,1,,9007199254740993,08:30"] * 200_000 + ["1.5,one,x,1.5,17:45"]
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c,d,t\n" + "\n".join(rows) + "\n")
+    frame = read_table(path)
+    assert frame["a"].tolist()[-2:] == [1.0, 1.5]
+    assert frame["b"].tolist()[-2:] == ["1", "one"]
+    assert frame["c"].isna().sum() == 200_000
+    assert frame["d"].tolist()[-2:] == [9007199254740992.0, 1.5]
+    assert frame["t"].tolist()[-2:] == ["08:30", "17:45"]
+    assert sum(len(part) for part in iter_table(path, columns=["c"])) == 200_001
+
+
+def test_many_columns_that_change_are_read_twice_only(tmp_path):
+    path = tmp_path / "data.csv"
+    numbers = ",".join(["1000000"] * 200) + "\n"
+    names = ",".join(f"c{k}" for k in range(200)) + "\n"
+    path.write_text(names + numbers * 3000 + ",".join(["word"] * 200) + "\n")
+    assert (read_table(path).iloc[-1] == "word").all()
+
+
+def test_long_rows_and_long_headers(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('t,y\n"' + "word " * 500_000 + '",1\nb,0\n')
+    assert read_table(path)["y"].tolist() == [1, 0]
+    names = [f"a_column_with_a_long_name_{k}" for k in range(40_000)]
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    assert open_csv(path).names == names
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.text("ab,;\"\n\r '1", max_size=6), min_size=2, max_size=2), max_size=12),
+    end=st.sampled_from(["\n", "\r\n"]),
+    block=st.integers(1, 30),
+)
+def test_blocks_are_those_of_the_csv_module(tmp_path_factory, rows, end, block):
+    text = io.StringIO()
+    csv.writer(text, lineterminator=end, quoting=csv.QUOTE_ALL).writerows([["x", "y"], *rows])
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    path.write_bytes(text.getvalue().encode())
+    file = open_csv(path)
+    values, lines = [], []
+    for part in file.blocks(block_bytes=block):
+        table = file.parse(part, types={"x": pa.string(), "y": pa.string()})
+        values += [[row["x"] or "", row["y"] or ""] for row in table.to_pylist()]
+        lines += file.lines(part, table.num_rows).to_pylist()
+    assert values == rows
+    assert [next(csv.reader(io.StringIO(line, newline=""))) for line in lines] == rows
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
+        ("a.csv", b"a,b\r1,2\r", "its lines end in carriage returns alone"),
         ("a.csv", b"", "a.csv: the file is empty"),
         ("a.csv", b"\n\n", "a.csv: the file is empty"),
         ("a.csv", b"a,b\n", "column names but no rows"),
@@ -129,6 +184,25 @@ def test_svmlight_comes_back(tmp_path, packed, grouped):
     assert found.qid is None if not grouped else np.array_equal(found.qid, qid)
 
 
+def test_comments_and_columns_from_zero(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:2 # qid:x\n0 1:3\n")
+    assert read_matrix(path).qid is None
+    assert read_matrix(path).X.shape == (2, 1)
+    assert read_matrix(path, zero_based=True).X.shape == (2, 2)
+    assert not read_matrix(path).zero_based
+    path.write_text("1 0:2\n")
+    with pytest.raises(DataFileError, match="line 1: not a line of svmlight"):
+        read_matrix(path, zero_based=False)
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", "\n", "é"])
+def test_delimiters_that_are_none(tmp_path, delimiter):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataFileError, match="the delimiter is one character"):
+        read_table(tmp_path / "a.csv", delimiter=delimiter)
+
+
 def test_archives_come_back(tmp_path):
     X, y = sp.random(6, 4, 0.5, format="csr", random_state=0), np.array([0, 1, 0, 1, 1, 0])
     np.savez(tmp_path / "s.npz", X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape, y=y)
@@ -143,6 +217,8 @@ def test_archives_come_back(tmp_path):
     ("name", "data", "message"),
     [
         ("a.svm", b"\n", "the file is empty"),
+        ("a.svm", b"# nothing\n", "comments but no rows"),
+        ("a.svm", b"1 qid:1 1:2\n0 1:2\n", "some lines have a qid and some have none"),
         ("a.svm", b"1 1:2\n0 1:x\n", r"a.svm, line 2: not a line of svmlight .*: '0 1:x'"),
         ("a.svm", b"1 1:2\n" * 9000 + b"yes 1:2\n", "a.svm, line 9001: not a line of svmlight"),
         ("a.svm", b"1 3:1 2:1\n", "a.svm, line 1: not a line of svmlight"),

@@ -1,5 +1,7 @@
 """Model files: they come back, whole or not at all, and nothing foreign comes with them."""
 
+import hashlib
+import io
 import json
 import os
 import signal
@@ -21,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer
 from forerank import PairwiseRanker, TopPush
 from forerank.active import PoolRanker
 from forerank.columns import plan_columns
-from forerank.models import Model, ModelFileError, load_model, save_model
+from forerank.models import Model, ModelFileError, load_model, read_card, save_model
 
 
 def data():
@@ -80,11 +82,70 @@ def test_foreign_types_are_refused(tmp_path):
     pipeline = make_pipeline(FunctionTransformer(foreign), LogisticRegression()).fit(X, X[:, 0] > 0)
     path = tmp_path / "model.forerank"
     save_model(Model(pipeline), path)
-    with pytest.raises(ModelFileError, match=r"holds the types [\w.]*foreign.*could run code"):
+    with pytest.raises(ModelFileError, match=r"it holds [\w.]*foreign, .*could run code"):
         load_model(path)
     path.unlink()
     save_model(Model(LogisticRegression().fit(X, X[:, 0] > 0)), path)
     assert load_model(path).columns == {}
+
+
+def crafted(directory, content):
+    """A model file whose estimator is a dictionary with a key made by a function that the file names."""
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("schema.json", json.dumps(content))
+    path, data = directory / "crafted.forerank", inner.getvalue()
+    card = {"format": 1, "sha256": hashlib.sha256(data).hexdigest(), "columns": {}, "target": None, "group": None}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("card.json", json.dumps({**card, "summary": {}, "notes": [], "versions": {}}))
+        archive.writestr("model.skops", data)
+    return path
+
+
+def test_names_within_this_package_reach_nothing_else(tmp_path):
+    os_of_ours = {"__module__": "forerank._files", "__class__": "os", "__loader__": "FunctionNode"}
+    system = {**os_of_ours, "__loader__": "MethodNode", "content": {"func": "system", "obj": os_of_ours}}
+    keys = {"__module__": "builtins", "__class__": "list", "__loader__": "ListNode", "content": [system]}
+    one = {"__module__": "builtins", "__class__": "str", "__loader__": "JsonNode", "content": "1", "is_json": True}
+    command = f"touch {tmp_path / 'ran'}"
+    content = {"__module__": "builtins", "__class__": "dict", "__loader__": "DictNode", "protocol": 2}
+    path = crafted(tmp_path, {**content, "_skops_version": "0.16", "key_types": keys, "content": {command: one}})
+    assert read_card(path)["foreign_types"] == ["forerank._files.os", "forerank._files.os.system"]
+    with pytest.raises(ModelFileError, match=r"it holds forerank\._files\.os"):
+        load_model(path)
+    assert not (tmp_path / "ran").exists()
+    keys["content"] = []
+    path = crafted(tmp_path, {**content, "_skops_version": "0.16", "key_types": keys, "content": {}})
+    with pytest.raises(ModelFileError, match="it holds a dict, not an estimator"):
+        load_model(path)
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
+    path = tmp_path / "bomb.forerank"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("card.json", "{}")
+        with archive.open("model.skops", "w") as member:
+            for _ in range(600):
+                member.write(bytes(1 << 20))
+    for read in (load_model, read_card):
+        with pytest.raises(ModelFileError, match="unpacks to more than 512 MB"):
+            read(path)
+
+
+def test_file_systems_without_links(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr("forerank._files.os.link", refuse)
+    path = tmp_path / "model.forerank"
+    save_model(fitted(), path)
+    with pytest.raises(FileExistsError):
+        save_model(fitted(), path)
+    assert load_model(path).target == "y"
+    (tmp_path / "link.forerank").symlink_to(path)
+    save_model(fitted(TopPush(alpha=1e-2)), tmp_path / "link.forerank", force=True)
+    assert (tmp_path / "link.forerank").is_symlink()
+    assert isinstance(load_model(path).estimator[-1], TopPush)
 
 
 def rewritten(path, **changes):
@@ -101,7 +162,9 @@ def rewritten(path, **changes):
     [
         ({"format": 99, "versions": {"forerank": "7.0"}}, "written by forerank 7.0, in a newer format"),
         ({"format": "one"}, "its card has no format"),
+        ({"format": 99, "versions": []}, "written by forerank a newer version"),
         ({"notes": None}, "its card lacks notes"),
+        ({"columns": []}, "its card has columns of another kind"),
         ({"estimator": b"something else"}, "do not have the hash"),
     ],
 )

@@ -1,23 +1,28 @@
 """Fitting, measuring and explaining tables and matrices: what is found is what the parts give one by one."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
 from forerank import PairwiseRanker
+from forerank.columns import NumberColumns
 from forerank.evaluation import measure
 from forerank.export import save_onnx, to_sklearn
 from forerank.io import DataFileError, Matrix
 from forerank.models import load_model, read_card, save_model
+from forerank.ranked import rank_file, rank_frame
 from forerank.workflow import evaluate, explain, fit, make_ranker, ranker_names
 from test_ranked import table
 
@@ -60,6 +65,107 @@ def test_files_and_frames_give_the_same_model(tmp_path):
     weights = [explain(model).weights for model in models]
     for other in weights[1:]:
         assert {w.name: round(w.weight, 8) for w in other} == {w.name: round(w.weight, 8) for w in weights[0]}
+
+
+def test_a_file_is_read_alike_by_fit_evaluate_explain_and_rank(tmp_path):
+    """Values whose kind a reader could guess in another way from other rows."""
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame(
+        {
+            "code": rng.choice(["1", "2", "03", "B"], n),
+            "time": rng.choice(["08:30", "17:45"], n),
+            "flag": rng.choice(["true", "false"], n),
+            "until": rng.choice(["2020-01-01", "9999-12-31"], n),
+            "zone": rng.choice(["2020-01-01T10:00:00Z", "2021-01-01T10:00:00Z"], n),
+            "small": rng.integers(0, 9, n),
+            "huge": rng.normal(size=n) * 1e200,
+            "note": rng.choice(["the quick brown fox jumps", "lazy dogs sleep all day", ""], n),
+            "team": rng.choice(["07", "7", "10000000000000000001", "10000000000000000002"], n),
+        }
+    )
+    odds = 2.0 * (frame["code"] == "03") + (frame["time"] == "08:30") + frame["huge"] / 1e200 + frame["small"] / 3
+    frame["y"] = np.where(odds + rng.logistic(size=n) > 2.5, "yes", "no")
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    model = fit(tmp_path / "train.csv", "y", group="team", check=0)
+    assert model.summary["groups"] == 4
+    assert model.columns == {
+        "small": "number",
+        "huge": "number",
+        "until": "date",
+        "zone": "date with zone",
+        "code": "category",
+        "time": "category",
+        "flag": "category",
+        "note": "text",
+    }
+    # Rows in which words look like numbers and numbers are missing.
+    part = frame[frame["code"] != "B"].assign(small=lambda f: f["small"].where(f["small"] > 2), row=lambda f: f.index)
+    part.loc[part.index[:5], ["code", "flag", "until"]] = None
+    part.to_csv(tmp_path / "part.csv", index=False)
+    found = evaluate(model, tmp_path / "part.csv", by="flag")
+    assert set(found.parts) == {"true", "false", "(missing)"}
+    rank_file(model, tmp_path / "part.csv", tmp_path / "out.csv")
+    ranked = pd.read_csv(tmp_path / "out.csv").set_index("row")
+    assert_allclose(ranked["score"].loc[part.index], found.scores, atol=1e-12)
+    whole = evaluate(model, tmp_path / "train.csv")
+    same = ~frame.index.isin(part.index[:5]) & (frame["small"] > 2) & (frame["code"] != "B")
+    assert_allclose(ranked["score"].loc[frame.index[same]], whole.scores[same], atol=1e-12)
+    reasons = explain(model, tmp_path / "part.csv", rows=[1, 2]).contributions
+    assert_allclose([each["score"] for each in reasons], found.scores[:2])
+    # The words matter to the model, so that a wrong reading would have shown.
+    assert {"code=03", "time=08:30"} <= {weight.name for weight in explain(model).weights[:8]}
+
+
+def test_odd_frames():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({0: x, 1: rng.uniform(size=60) < 0.5, 2: x > 0})
+    model = fit(frame, 2, check=0)
+    assert model.columns == {"0": "number", "1": "category"}
+    assert evaluate(model, frame).measures[0].value == 1.0
+    assert fit(frame, 2, positive=True, check=0).summary["positive"] == "True"
+    with pytest.raises(ValueError, match="more than one column 'a'"):
+        fit(pd.DataFrame(np.eye(3), columns=["a", "a", "y"]), "y")
+    decimals = pa.table({"d": pa.array([Decimal(f"{v:.2f}") for v in x]), "z": x**2, "y": x > 0})
+    assert set(fit(decimals, "y", check=0).columns) == {"d", "z"}
+    assert set(fit(decimals.to_pandas(), "y", check=0).columns) == {"d", "z"}
+    spans = pd.DataFrame({"s": pd.to_timedelta(x, unit="h"), "y": x > 0})
+    assert fit(spans, "y", check=0).columns == {"s": "number"}
+    leak = fit(pd.DataFrame({"x": x, "leak": x, "y": x > 0}), "y", drop=(name for name in ["leak"]), check=0)
+    assert set(leak.columns) == {"x"}
+    empty = rank_frame(model, frame.iloc[:0])
+    assert list(empty.columns) == [0, 1, 2, "score", "rank"]
+    with sklearn.config_context(transform_output="pandas"):
+        again = fit(frame, 2, check=0)
+        assert_allclose(evaluate(again, frame).scores, evaluate(model, frame).scores)
+
+
+def test_reordered_columns_are_found_by_name():
+    frame = pd.DataFrame({"a": np.arange(5.0), "b": 1000 + np.arange(5.0) ** 2})
+    steps = NumberColumns().fit(frame)
+    assert_allclose(steps.transform(frame), steps.transform(frame[["b", "a"]]))
+
+
+def test_columns_counted_from_zero_stay_so(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = (X[:, 1] + 0.3 * rng.normal(size=200) > 0).astype(int)
+    dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=True)
+    model = fit(tmp_path / "t.svm", check=0)
+    X[:, 0] = 0.0
+    dump_svmlight_file(X, y, str(tmp_path / "e.svm"), zero_based=True)
+    assert_allclose(evaluate(model, tmp_path / "e.svm").scores, model.estimator.decision_function(X))
+    with pytest.raises(DataFileError, match="the model was fitted on a matrix"):
+        evaluate(model, pd.DataFrame({"x": [1.0], "y": [1]}), "y")
+
+
+def test_a_grade_of_one_row_does_not_stop_the_measuring():
+    rng = np.random.default_rng(0)
+    y = np.zeros(300)
+    y[:20], y[20] = 1, 2
+    frame = pd.DataFrame({"x": y + rng.normal(size=300), "y": y})
+    assert fit(frame, "y").summary["kept_aside"] == 60
 
 
 def test_matrices(tmp_path):
@@ -178,12 +284,12 @@ def test_measures_by_the_values_of_a_column():
     frame = typed(400)
     model = fit(frame, "y", check=0)
     found = evaluate(model, frame, by="city", k=[5], seed=1)
-    for city, measures in found.groups.items():
+    for city, measures in found.parts.items():
         rows = (frame["city"] == city).to_numpy()
         assert measures == measure(found.y[rows], found.scores[rows], k=[5], random_state=1)
     assert found.classes == {"yes": int((frame["y"] == "yes").sum()), "no": int((frame["y"] == "no").sum())}
     one = evaluate(model, frame.assign(city=frame["y"]), by="city")
-    assert one.groups == {"no": [], "yes": []}
+    assert one.parts == {"no": [], "yes": []}
 
 
 def test_contributions_add_up_to_the_score():
@@ -212,8 +318,6 @@ def test_a_file_of_an_earlier_version_still_ranks():
     here = Path(__file__).parent / "data"
     model = load_model(here / "format-1.forerank")
     expected = json.loads((here / "format-1.json").read_text())
-    from forerank.ranked import rank_frame
-
     ranked = rank_frame(model, pd.DataFrame(expected["rows"]))
     assert_allclose(ranked["score"], sorted(expected["scores"], reverse=True))
     card = read_card(here / "format-1.forerank")
@@ -273,6 +377,16 @@ def test_onnx_gives_the_same_scores(tmp_path, kind):
     assert_allclose(session.run(["score"], given)[0][:, 0], expected, atol=1e-6)
     with pytest.raises(FileExistsError):
         save_onnx(model, tmp_path / "m.onnx")
+
+
+def test_onnx_of_columns_with_the_names_of_results(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"score": rng.normal(size=50), "value_0": rng.normal(size=50)})
+    model = fit(frame.assign(y=frame["score"] > 0), "y", check=0)
+    save_onnx(model, tmp_path / "m.onnx")
+    from onnxruntime import InferenceSession
+
+    assert [out.name for out in InferenceSession(tmp_path / "m.onnx").get_outputs()] == ["forerank_score"]
 
 
 def test_texts_do_not_go_to_onnx(tmp_path):

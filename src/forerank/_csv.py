@@ -14,6 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._files import first_line
+
 __all__ = ["DELIMITERS", "Block", "CsvFile", "CsvProblem"]
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -60,17 +62,25 @@ class CsvFile:
 
     def __init__(self, opened: Callable[[], BinaryIO], delimiter: str | None = None) -> None:
         self._opened = opened
+        head, ends = b"", np.empty(0, dtype=np.int64)
         with opened() as file:
-            head = file.read(_HEADER_BYTES)
-        self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
-        head = head[len(self._skipped) :]
-        if not head.strip():
+            while not ends.size:
+                more = file.read(_HEADER_BYTES)
+                head += more
+                self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
+                text = head[len(self._skipped) :]
+                if b"\x00" in text:
+                    raise CsvProblem("this is not a text file")
+                first = (text.splitlines() or [b""])[0]
+                self.delimiter = delimiter or max(DELIMITERS, key=lambda mark, line=first: line.count(mark.encode()))  # type: ignore[misc]
+                ends, _ = _row_ends(text, self.delimiter)
+                if not more:
+                    break
+        if not text.strip():
             raise CsvProblem("the file is empty")
-        if b"\x00" in head:
-            raise CsvProblem("this is not a text file")
-        self.delimiter = delimiter or max(DELIMITERS, key=lambda mark: head.splitlines()[0].count(mark.encode()))
-        ends, _ = _row_ends(head, self.delimiter)
-        self.header = head[: ends[0]] if ends.size else head
+        if not ends.size and b"\r" in text.strip():
+            raise CsvProblem("its lines end in carriage returns alone; convert them to newlines")
+        self.header = text[: ends[0]] if ends.size else text
         self._first_line = 1 + self._skipped.count(b"\n")
         self.names = self._read_names()
 
@@ -80,7 +90,8 @@ class CsvFile:
             file.read(len(self._skipped) + len(self.header))
             rest, line = b"", self._first_line + self.header.count(b"\n")
             while True:
-                data = file.read(block_bytes)
+                # Twice as much where no row ends: a long value is not looked at again and again.
+                data = file.read(max(block_bytes, len(rest)))
                 text = rest + data
                 cut, open_at = self._last_row_end(text)
                 if not data:
@@ -117,19 +128,21 @@ class CsvFile:
         import pyarrow as pa
         from pyarrow import csv
 
-        def read(threads: bool) -> Any:
-            return csv.read_csv(
-                pa.BufferReader(block.text),
-                csv.ReadOptions(column_names=self.names, use_threads=threads, block_size=1 << 20),
-                self._parsing(),
-                _conversion(columns, types, categories),
-            )
+        def read(threads: bool, block_size: int = 1 << 20) -> Any:
+            try:
+                return csv.read_csv(
+                    pa.BufferReader(block.text),
+                    csv.ReadOptions(column_names=self.names, use_threads=threads, block_size=block_size),
+                    self._parsing(),
+                    _conversion(columns, types, categories),
+                )
+            except pa.ArrowInvalid as error:
+                if "straddl" in str(error) and block_size <= len(block.text):
+                    return read(threads, len(block.text) + 1)  # a row longer than pyarrow's blocks
+                raise
 
         try:
             table = read(threads=True)
-            if any(_is_bytes(kind) for kind in table.schema.types):
-                raise CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
-            return table
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as threaded:
             error: Exception = threaded
             try:
@@ -137,6 +150,9 @@ class CsvFile:
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as counted:
                 error = counted
             raise self._problem(error, block) from None
+        if any(_is_bytes(kind) for kind in table.schema.types):
+            raise CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
+        return table
 
     def whole(self, *, columns: Sequence[str] | None = None, types: Any = None, categories: int = 0) -> Any:
         """All rows as a pyarrow table; the type of a column is one that holds the values of all blocks.
@@ -145,34 +161,44 @@ class CsvFile:
         """
         import pyarrow as pa
 
-        given, found = dict(types or {}), dict[str, Any]()
-        tables: list[Any] = []
-        for block in self.blocks():
-            table = self.parse(block, columns=columns, types=given, categories=categories)
-            for field in table.schema:
-                before = found.get(field.name, field.type)
-                found[field.name] = _common(before, field.type)
-                if found[field.name] is None:
-                    # Numbers in one block, words in another: words, whose text only the file still has.
-                    return self.whole(columns=columns, types={**given, field.name: pa.string()}, categories=categories)
-            tables.append(table)
+        given = dict(types or {})
+        while True:
+            tables, found = list[Any](), dict[str, Any]()
+            texts: set[str] = set()
+            for block in self.blocks():
+                table = self.parse(block, columns=columns, types=given, categories=categories)
+                for field in table.schema:
+                    common = _common(found.get(field.name, field.type), field.type)
+                    if common is None:
+                        texts.add(field.name)
+                    else:
+                        found[field.name] = common
+                tables = [] if texts else [*tables, table]
+            if not texts:
+                break
+            # Numbers in one block, words in another: words, whose text only the file still has.
+            given |= dict.fromkeys(texts, pa.string())
         if not tables:
             return pa.table({name: [] for name in columns or self.names})
         schema = pa.schema(list(found.items()))
-        return pa.concat_tables([tables.pop(0).cast(schema) for _ in range(len(tables))]).unify_dictionaries()
+        # Whole numbers beyond 2^53 become doubles where fractions are among them.
+        return pa.concat_tables(
+            [tables.pop(0).cast(schema, safe=False) for _ in range(len(tables))]
+        ).unify_dictionaries()
 
     def lines(self, block: Block, n_rows: int) -> Any:
         """The text of each row of a block, without its line end, as a pyarrow array."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         ends, _ = _row_ends(block.text, self.delimiter)
         if not ends.size or ends[-1] < len(block.text):
             ends = np.append(ends, len(block.text))
         offsets = np.concatenate([[0], ends]).astype(np.int32)
         whole = pa.StringArray.from_buffers(ends.size, pa.py_buffer(offsets), pa.py_buffer(block.text))
-        lines = pa.compute.utf8_rtrim(whole, "\r\n")
+        lines = pc.utf8_rtrim(whole, "\r\n")
         if len(lines) != n_rows:  # empty lines are no rows
-            lines = lines.filter(pa.compute.greater(pa.compute.binary_length(lines), 0))
+            lines = lines.filter(pc.greater(pc.binary_length(lines), 0))
         if len(lines) != n_rows:
             raise CsvProblem(f"{n_rows} rows were read from {len(lines)} lines; are there stray line ends?", block.line)
         return lines
@@ -195,7 +221,8 @@ class CsvFile:
 
         try:
             self.header.decode("utf-8-sig")
-            names = csv.read_csv(pa.BufferReader(self.header), parse_options=self._parsing()).column_names
+            options = csv.ReadOptions(block_size=len(self.header) + 1)
+            names = csv.read_csv(pa.BufferReader(self.header), options, self._parsing()).column_names
         except (pa.ArrowInvalid, UnicodeDecodeError):
             raise CsvProblem("the header is not text in UTF-8", self._first_line) from None
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -227,7 +254,7 @@ class CsvFile:
         return block.line + block.text.count(b"\n", 0, begin)
 
     def _problem(self, error: Exception, block: Block) -> CsvProblem:
-        text = _first_line(error)
+        text = first_line(error)
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged:
             row, expected, got = map(int, ragged.groups())
@@ -247,9 +274,10 @@ class CsvFile:
 
     def _line_of_value(self, block: Block, name: str, value: str) -> int:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         column = self.parse(block, columns=[name], types={name: pa.string()})[name]
-        return self._line_in(block, max(0, pa.compute.index(column, pa.scalar(value)).as_py()))
+        return self._line_in(block, max(0, pc.index(column, pa.scalar(value)).as_py()))
 
 
 def _conversion(columns: Sequence[str] | None, types: Mapping[str, Any] | None, categories: int) -> Any:
@@ -269,9 +297,11 @@ def _conversion(columns: Sequence[str] | None, types: Mapping[str, Any] | None, 
 
 
 def _common(one: Any, other: Any) -> Any:
-    """A type for the values of both; None where only their text has one."""
+    """A type for the values of both; None where only their text has one, and for times of day, which are words."""
     from pyarrow import types
 
+    if types.is_time(one) or types.is_time(other):
+        return None
     if one == other or types.is_null(other):
         return one
     if types.is_null(one):
@@ -335,7 +365,3 @@ def _lines_before_bad_utf8(text: bytes) -> int:
     except UnicodeDecodeError as error:
         return text.count(b"\n", 0, error.start)
     return 0
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

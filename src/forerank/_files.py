@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["opened_atomically", "refuse_existing"]
+__all__ = ["first_line", "opened_atomically", "refuse_existing"]
 
 
 def refuse_existing(path: Any, *, force: bool) -> None:
@@ -30,8 +30,13 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
         out.flush()
         return
     refuse_existing(out, force=force)
-    target = Path(out)
+    target = Path(out).resolve()  # what a link points to is written, not the link
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:  # a device or a pipe
+            yield file
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK
     handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -43,20 +48,37 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
                 yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(part, 0o666 & ~_umask())
+        os.chmod(part, mode)
         if force:
             Path(part).replace(target)
         else:
-            try:
-                os.link(part, target)  # fails where the file has come to be
-            except FileExistsError:
-                refuse_existing(out, force=False)
-                raise
+            _put(Path(part), target)
     finally:
         Path(part).unlink(missing_ok=True)
+
+
+def _put(part: Path, target: Path) -> None:
+    """Under its name, where nothing else has come to be."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        refuse_existing(target, force=False)
+        raise
+    except OSError:  # a file system without links
+        refuse_existing(target, force=False)
+        part.replace(target)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# Asked for once: there is no way to ask without setting it for a moment.
+_UMASK = _umask()

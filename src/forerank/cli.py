@@ -1,11 +1,13 @@
 """The command line: each command calls one public function, prints what it found and says what went wrong."""
 
 import json
+import math
+import shlex
 import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
@@ -166,14 +168,14 @@ def fit(
     console = _console()
     summary = model.summary
     if not quiet:
-        console.print(f"{summary['rows']:,} rows of {summary['source']}: {_classes(summary)}")
+        console.print(f"{summary['rows']:,} rows of {escape(summary['source'])}: {escape(_classes(summary))}")
         for note in model.notes:
             console.print(f"  {escape(note)}", highlight=False)
-    console.print(f"{summary['ranker']}({_shown_params(model)}), {summary['seconds']:.1f} s")
+    console.print(f"{summary['ranker']}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
     if summary["measures"]:
         console.print(_measure_table(f"On {summary['kept_aside']:,} rows kept aside", summary["measures"], 0.95))
     if not quiet:
-        console.print(f"saved {out}", highlight=False)
+        console.print(f"saved {escape(str(out))}", highlight=False)
 
 
 @app.command(
@@ -233,7 +235,7 @@ def rank(
         if found.unused:
             console.print(f"kept, not used by the model: {escape(', '.join(found.unused))}", highlight=False)
         where = "" if out == "-" else f" to {out}"
-        console.print(f"{found.written:,} of {found.rows:,} rows written{where}", highlight=False)
+        console.print(f"{found.written:,} of {found.rows:,} rows written{escape(where)}", highlight=False)
 
 
 @app.command(
@@ -262,6 +264,7 @@ def evaluate(
     delimiter: Delimiter = None,
     format: Format = "csv",
     allow_missing: AllowMissing = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -269,8 +272,11 @@ def evaluate(
     """Say how good a model ranks labelled rows: every measure with its confidence interval."""
     with _one_line_errors():
         from forerank import workflow
+        from forerank._files import opened_atomically, refuse_existing
         from forerank.models import load_model
 
+        if curves is not None:
+            refuse_existing(curves, force=force)
         loaded = load_model(model)
         with _spooled(file, format) as path, _status(quiet) as say:
             say("measuring")
@@ -290,7 +296,8 @@ def evaluate(
             if curves is not None:
                 from forerank.curves import draw_curves
 
-                draw_curves(found.y, found.scores, curves)
+                with opened_atomically(curves, force=force) as picture:
+                    draw_curves(found.y, found.scores, picture)
     if as_json:
         _print_json(
             {
@@ -298,7 +305,7 @@ def evaluate(
                 "classes": found.classes,
                 "confidence": confidence,
                 "measures": [vars(each) for each in found.measures],
-                "by": {part: [vars(each) for each in measures] for part, measures in found.groups.items()},
+                "by": {part: [vars(each) for each in measures] for part, measures in found.parts.items()},
                 "warnings": remarks,
             }
         )
@@ -307,10 +314,10 @@ def evaluate(
     console = _console()
     title = f"{found.rows:,} rows: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
     console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
-    if found.groups:
-        console.print(_parts_table(by or "", found.groups))
+    if found.parts:
+        console.print(_parts_table(by or "", found.parts))
     if curves is not None and not quiet:
-        console.print(f"saved {curves}", highlight=False)
+        console.print(f"saved {escape(str(curves))}", highlight=False)
 
 
 @app.command(
@@ -462,15 +469,17 @@ def demo(
     console = _console()
     train, new = write_tables(out)
     model, ranked = out / "model.forerank", out / "ranked.csv"
-    steps: list[tuple[Callable[..., None], str, dict[str, Any]]] = [
-        (fit, f"fit {train} --target diagnosis -o {model} --force", {}),
-        (evaluate, f"evaluate {model} {new}", {}),
-        (rank, f"rank {model} {new} --top 10 -o {ranked} --force", {}),
-        (explain, f"explain {model} {new} --row 1 --weights 5", {}),
-    ]
-    for _, words, _ in steps:
-        console.print(f"\n[bold]$ forerank {escape(words)}[/bold]", highlight=False)
-        app(words.split(" "), standalone_mode=False)
+    for words in (
+        ["fit", train, "--target", "diagnosis", "-o", model, "--force"],
+        ["evaluate", model, new],
+        ["rank", model, new, "--top", "10", "-o", ranked, "--force"],
+        ["explain", model, new, "--row", "1", "--weights", "5"],
+    ):
+        command = [str(word) for word in words]
+        console.print(f"\n[bold]$ forerank {escape(shlex.join(command))}[/bold]", highlight=False)
+        code = app(command, standalone_mode=False)
+        if code:
+            raise typer.Exit(code)
     console.print("\n[bold]Rankers compared[/bold]")
     results = []
     with _bar("Cross-validating", quiet) as progress:
@@ -499,14 +508,11 @@ def demo(
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """What a user can mend is said in one line, with exit code 2."""
-    from forerank.io import DataFileError
-    from forerank.models import ModelFileError
-
     try:
         yield
-    except (DataFileError, ModelFileError, FileExistsError, FileNotFoundError, PermissionError, ImportError) as error:
-        _fail(error)
-    except ValueError as error:
+    except (ValueError, OSError, ImportError) as error:  # files that cannot be used are ValueErrors
+        if isinstance(error, BrokenPipeError):
+            raise
         _fail(error)
 
 
@@ -578,10 +584,10 @@ def _value(text: str) -> Any:
     """A number, a truth value, a list or, where it is none of these, the text itself."""
     if text.lower() in ("none", "true", "false"):
         return {"none": None, "true": True, "false": False}[text.lower()]
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    for read in (lambda: tomllib.loads(f"value = {text}")["value"], lambda: float(text)):
+        with suppress(ValueError):
+            return read()
+    return text
 
 
 # --- What is shown ---
@@ -619,12 +625,12 @@ def _print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN: what is not known is null."""
+    """JSON has no NaN and no infinity: what is not known is null."""
     if isinstance(value, dict):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _classes(summary: dict[str, Any]) -> str:

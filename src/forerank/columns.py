@@ -6,6 +6,7 @@ dates numbers. Columns that cannot help (constants, ids, empty ones) are left ou
 """
 
 import datetime
+import decimal
 import re
 import warnings
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
+
+from forerank.io import to_frame
 
 __all__ = [
     "CategoryColumns",
@@ -43,6 +47,7 @@ _OWN_VALUES = 0.95
 _NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
 # Rows that are made into numbers at a time.
 _ROWS_AT_A_TIME = 1 << 16
+_MICROSECONDS_OF_A_DAY = 86_400_000_000
 # A matrix with this share of numbers that are not zero is made dense.
 _DENSE_ENOUGH = 0.6
 
@@ -106,21 +111,35 @@ class ColumnPlan:
 def as_frame(data: Any) -> Any:
     """A pandas frame of a pandas, polars or Arrow one, as `plan_columns` and the fitted steps expect it.
 
-    Booleans become the words "true" and "false", infinite numbers are missing.
+    Names are strings, booleans the words "true" and "false", decimals doubles, spans of time days; infinite numbers are
+    missing.
     """
     import pandas as pd
 
-    if hasattr(data, "to_pandas"):
+    if hasattr(data, "schema") and hasattr(data, "column_names"):
+        data = to_frame(data)
+    elif hasattr(data, "to_pandas"):
         data = data.to_pandas()
     if not isinstance(data, pd.DataFrame):
         raise TypeError(f"A pandas or polars frame is expected, not {type(data).__name__}.")
+    if not all(isinstance(name, str) for name in data.columns):
+        data = data.rename(columns=str)
+    if not data.columns.is_unique:
+        twice = data.columns[data.columns.duplicated()][0]
+        raise ValueError(f"The table has more than one column {twice!r}; names must differ.")
     changed = {}
     for name in data.columns:
         column = data[name]
         if pd.api.types.is_bool_dtype(column.dtype) or (column.dtype == object and _all_are(column, bool)):
             changed[name] = column.map({True: "true", False: "false"})
-        elif pd.api.types.is_float_dtype(column.dtype) and not np.isfinite(column.to_numpy(np.float64)).all():
-            changed[name] = column.where(np.isfinite(column.to_numpy(np.float64)))
+        elif pd.api.types.is_timedelta64_dtype(column.dtype):
+            changed[name] = column / pd.Timedelta(days=1)
+        elif column.dtype == object and _all_are(column, decimal.Decimal):
+            changed[name] = column.astype(np.float64)
+        elif pd.api.types.is_float_dtype(column.dtype):
+            finite = np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
+            if not finite.all() and np.isinf(column.to_numpy(np.float64, na_value=np.nan)).any():
+                changed[name] = column.where(finite)
     return data.assign(**changed) if changed else data
 
 
@@ -216,7 +235,7 @@ def _holds_containers(column: Any) -> bool:
     )
 
 
-class TableColumns(TransformerMixin, BaseEstimator):
+class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Steps for groups of columns, side by side: a ColumnTransformer that fills its matrix some rows at a time.
 
     ColumnTransformer makes each part whole and then stacks them, and so needs the matrix twice and more; also while it
@@ -286,7 +305,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def _stacked(self, X: Any) -> Any:
         parts = [step.transform(X[columns]) for _, step, columns in self.transformers_]
         if not any(sp.issparse(part) for part in parts):
-            return np.hstack(parts)
+            return np.hstack([np.asarray(part) for part in parts])
         return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
 
 
@@ -321,7 +340,7 @@ def _filled_sparse(parts: Iterator[sp.csr_matrix], shape: tuple[int, int]) -> sp
     return sp.csr_matrix((data, indices, indptr), shape=shape)
 
 
-class CategoryColumns(TransformerMixin, BaseEstimator):
+class CategoryColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """One column of ones and zeros per value; rare values share one, which unknown ones fall into.
 
     What scikit-learn's OneHotEncoder does, on the distinct values of a column in place of its rows: a million rows of
@@ -350,7 +369,7 @@ class CategoryColumns(TransformerMixin, BaseEstimator):
         """Learn the values and which of them are rare."""
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
-        self.encoders_ = [self._encoder(X.iloc[:, k]) for k in range(X.shape[1])]
+        self.encoders_ = [self._encoder(X[name]) for name in self.feature_names_in_]
         self.widths_ = [len(encoder.get_feature_names_out()) for encoder in self.encoders_]
         return self
 
@@ -395,7 +414,7 @@ def value_places(encoder: OneHotEncoder, values: NDArray) -> NDArray[np.intp]:
     """The output column of each value; -1 for a value that has none."""
     if not len(values):
         return np.empty(0, dtype=np.intp)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), sklearn.config_context(transform_output="default"):
         warnings.simplefilter("ignore", UserWarning)  # unknown values are what this is about
         rows = encoder.transform(values[:, None])
     places = np.full(len(values), -1, dtype=np.intp)
@@ -451,8 +470,9 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if known.any():
                 self.median_[k] = np.median(values if known.all() else values[known])
             values = np.where(known, values, self.median_[k])
-            self.mean_[k] = values.mean()
-            spread = values.std()
+            largest = max(np.abs(values).max(initial=0.0), np.finfo(np.float64).tiny)
+            values /= largest  # squares of large numbers overflow
+            self.mean_[k], spread = largest * values.mean(), largest * values.std()
             # Equal values have a spread of rounding errors, by which nothing should be scaled.
             self.scale_[k] = spread if spread > 1e-14 * abs(self.mean_[k]) else 1.0
         return self
@@ -460,7 +480,8 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """One column of scaled numbers for each column."""
         check_is_fitted(self, "median_")
-        return np.column_stack([self.transform_column(X.iloc[:, k], k) for k in range(self.n_features_in_)])
+        names = self.feature_names_in_
+        return np.column_stack([self.transform_column(X[name], k) for k, name in enumerate(names)])
 
     def transform_column(self, column: Any, k: int) -> NDArray[np.float64]:
         """The scaled numbers of column k."""
@@ -483,11 +504,14 @@ def column_floats(column: Any) -> NDArray[np.float64]:
         column = column.to_pandas()
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    times = pd.to_datetime(column, utc=True)
-    return ((times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    if getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    # Microseconds: nanoseconds end in the year 2262, and open ends are written as 9999-12-31.
+    times = column.to_numpy(dtype="datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / _MICROSECONDS_OF_A_DAY)
 
 
-class TextColumn(TransformerMixin, BaseEstimator):
+class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """tf-idf of the words of one column; a missing text has no words."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -512,7 +536,8 @@ class TextColumn(TransformerMixin, BaseEstimator):
         return np.array([f"{prefix}{word}" for word in self.tfidf_.get_feature_names_out()], dtype=object)
 
     def _texts(self, X: Any) -> Any:
-        return X.iloc[:, 0].fillna("").astype(str)
+        column = X.iloc[:, 0].astype(object)
+        return column.where(column.notna(), "").astype(str)
 
 
 def _name(X: Any) -> str:

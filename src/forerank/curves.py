@@ -18,7 +18,7 @@ def draw_curves(y_true: ArrayLike, y_score: ArrayLike, path: Any) -> None:
     ----------
     y_true : array-like of two classes
     y_score : array-like
-    path : path
+    path : path or binary file
     """
     from matplotlib.figure import Figure
 

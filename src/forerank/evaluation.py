@@ -94,21 +94,17 @@ def measure(
     estimates = {name: by_query(ranking, positive, curve_of(ranking, positive)) for name, by_query in recipes.items()}
     if qid is not None:
         return [_over_groups(name, values, tails, n_resamples, rng) for name, values in estimates.items()]
+    if min(positive.sum(), (~positive).sum()) < 2:  # one row shows no variation
+        return [Measure(name, float(values[0]), np.nan, np.nan) for name, values in estimates.items()]
+    auc = recipes.pop("AUC")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a perfect ranking has an interval of one point
+        interval = metrics.auc_interval(y, scores, confidence=confidence)
+    found = [Measure("AUC", float(auc(ranking, positive, curve_of(ranking, positive))[0]), interval.low, interval.high)]
     resampled = _resampled_rows(ranking, positive, recipes, n_resamples, rng)
-    found = [
-        Measure(name, float(values[0]), *map(float, np.quantile(resampled[name], tails)))
-        for name, values in estimates.items()
-    ]
-    auc = found[0]
-    if min(positive.sum(), (~positive).sum()) >= 2:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a perfect ranking has an interval of one point
-            interval = metrics.auc_interval(y, scores, confidence=confidence)
-        auc = Measure(auc.name, auc.value, interval.low, interval.high)
-    else:
-        found = [Measure(each.name, each.value, np.nan, np.nan) for each in found]
-        auc = found[0]
-    return [auc, *found[1:]]
+    for name, values in resampled.items():
+        found.append(Measure(name, float(estimates[name][0]), *map(float, np.quantile(values, tails))))
+    return found
 
 
 def _binary_recipes(places: list[int]) -> dict[str, ByQuery]:
@@ -176,13 +172,15 @@ def _graded(
     recipes: dict[str, Callable[..., float]] = {"pairs in order": metrics.wmw, "NDCG": metrics.ndcg}
     recipes |= {f"NDCG at {k}": partial(metrics.ndcg, k=k) for k in places}
     if qid is None:
-        rows = [rng.integers(0, y.size, y.size) for _ in range(n_resamples)]
+        # As with two classes, each grade keeps its size.
+        rows_of = [np.flatnonzero(grades == grade) for grade in np.unique(grades)]
+        values = {name: np.empty(n_resamples) for name in recipes}
+        for r in range(n_resamples):
+            drawn = np.concatenate([rng.choice(rows, rows.size) for rows in rows_of])
+            for name, recipe in recipes.items():
+                values[name][r] = recipe(grades[drawn], scores[drawn])
         return [
-            Measure(
-                name,
-                recipe(grades, scores),
-                *map(float, np.quantile([recipe(grades[drawn], scores[drawn]) for drawn in rows], tails)),
-            )
+            Measure(name, recipe(grades, scores), *map(float, np.quantile(values[name], tails)))
             for name, recipe in recipes.items()
         ]
     number = query_numbers(qid, y.size)
@@ -194,6 +192,6 @@ def _graded(
         valued = [g for g in groups if np.ptp(grades[g]) > 0.0 or (name != "pairs in order" and grades[g].max() > 0.0)]
         if not valued:
             raise ValueError("No group has rows of two grades; check that the groups belong to the rows.")
-        values = np.array([recipe(grades[group], scores[group]) for group in valued])
-        found.append(_over_groups(name, values, tails, n_resamples, rng))
+        per_group = np.array([recipe(grades[group], scores[group]) for group in valued])
+        found.append(_over_groups(name, per_group, tails, n_resamples, rng))
     return found

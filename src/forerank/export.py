@@ -18,6 +18,7 @@ import forerank
 from forerank._files import opened_atomically
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, value_places
 from forerank.models import Model
+from forerank.ranked import free_names
 from forerank.scoring import matrix_scores, table_scores
 
 __all__ = ["save_onnx", "to_onnx", "to_sklearn"]
@@ -44,7 +45,7 @@ def to_sklearn(model: Model) -> Pipeline:
     classifier.classes_ = ranker.classes_ if ranker.classes_.size == 2 else np.array([False, True])
     classifier.n_features_in_ = weights.size
     classifier.n_iter_ = 0
-    return Pipeline([("columns", _plain_columns(steps)), ("ranker", classifier)])
+    return Pipeline([("columns", _plain_columns(steps, model.columns)), ("ranker", classifier)])
 
 
 def _linear(ranker: Any) -> tuple[Floats, float]:
@@ -53,7 +54,7 @@ def _linear(ranker: Any) -> tuple[Floats, float]:
     return np.asarray(ranker.coef_, dtype=np.float64).ravel(), float(np.ravel(ranker.intercept_)[0])
 
 
-def _plain_columns(steps: Any) -> Any:
+def _plain_columns(steps: Any, model_columns: dict[str, str]) -> Any:
     if not isinstance(steps, TableColumns):
         return steps  # scikit-learn's own, of a matrix
     import pandas as pd
@@ -61,7 +62,7 @@ def _plain_columns(steps: Any) -> Any:
     parts: list[tuple[str, Any, Any]] = []
     example: dict[str, Any] = {}
     for name, step, columns in steps.transformers_:
-        if name == "dates":
+        if any(model_columns[column].startswith("date") for column in columns):
             raise ValueError(f"scikit-learn has no step for dates ({', '.join(columns)}); leave them out of the model.")
         if isinstance(step, NumberColumns):
             parts.append((name, FrozenEstimator(_numbers(step)), list(columns)))
@@ -93,6 +94,7 @@ def _numbers(step: NumberColumns) -> Pipeline:
 
     median = SimpleImputer(strategy="median").fit(pd.DataFrame([step.median_], columns=step.feature_names_in_))
     scale = StandardScaler().fit(np.vstack([step.mean_ - step.scale_, step.mean_ + step.scale_]))
+    scale.mean_, scale.scale_, scale.var_ = step.mean_.copy(), step.scale_.copy(), step.scale_**2  # to the last digit
     return Pipeline([("missing", median), ("scale", scale)])
 
 
@@ -112,7 +114,7 @@ def save_onnx(model: Model, path: Any, *, force: bool = False) -> float:
 
 
 def to_onnx(model: Model) -> Any:
-    """A graph from columns to `score`.
+    """A graph from columns to `score` (`forerank_score` where a column has that name).
 
     A table has an input per column, each of shape (rows, 1): doubles for numbers (NaN is missing) and for dates (days
     since 1970), strings for categories (the empty string is missing). A matrix is one input `X`. Texts are refused.
@@ -129,8 +131,9 @@ def to_onnx(model: Model) -> Any:
         inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, [None, weights.size])]
         build.terms.append(_matrix_term(build, model.estimator[0], weights))
     build.terms.append(build.constant([[intercept]]))
-    build.add("Sum", build.terms, "score")
-    score = helper.make_tensor_value_info("score", TensorProto.DOUBLE, [None, 1])
+    name, _ = free_names(list(model.columns))
+    build.add("Sum", build.terms, name)
+    score = helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None, 1])
     graph = helper.make_graph(build.nodes, "forerank", inputs, [score], initializer=build.constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 4)]
     made = helper.make_model(graph, opset_imports=opsets, producer_name="forerank", ir_version=8)
@@ -150,14 +153,14 @@ class _Graph:
     def constant(self, values: Any) -> str:
         from onnx import numpy_helper
 
-        name = f"constant_{len(self.constants)}"
+        name = f"forerank/constant/{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(values, dtype=np.float64), name))
         return name
 
     def add(self, kind: str, inputs: list[str], out: str | None = None, **attributes: Any) -> str:
         from onnx import helper
 
-        name = out or f"value_{len(self.nodes)}"
+        name = out or f"forerank/value/{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
@@ -227,6 +230,7 @@ def _difference(model: Model, graph: Any, n_rows: int = 200) -> float:
         expected, given = matrix_scores(model, X, "made-up rows"), {"X": X}
     else:
         columns: dict[str, Any] = {}
+        n_rows += max((len(e.categories_[0]) for e in _encoders(model)), default=0)
         for _, step, names in model.estimator[0].transformers_:
             for k, name in enumerate(names):
                 if isinstance(step, NumberColumns):
@@ -243,6 +247,11 @@ def _difference(model: Model, graph: Any, n_rows: int = 200) -> float:
     if not difference <= _PARITY * max(1.0, float(np.abs(expected).max())):
         raise RuntimeError(f"The ONNX graph gives scores that differ by {difference:.2e}; nothing was written.")
     return difference
+
+
+def _encoders(model: Model) -> list[Any]:
+    steps = (step for _, step, _ in model.estimator[0].transformers_ if isinstance(step, CategoryColumns))
+    return [encoder for step in steps for encoder in step.encoders_]
 
 
 def _run(graph: Any, given: dict[str, Any]) -> Floats:

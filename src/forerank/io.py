@@ -7,6 +7,7 @@ where there is one, the line.
 
 import bz2
 import gzip
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from forerank._csv import DELIMITERS, CsvFile, CsvProblem
+from forerank._files import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +48,8 @@ _KINDS = {
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 # Lines of svmlight that are read at a time in search of a bad one.
 _LINES_AT_A_TIME = 4096
+# A group, and not in a comment.
+_QID = re.compile(rb"(?m)^[^#\n]*\sqid:")
 
 
 class DataFileError(ValueError):
@@ -97,7 +101,12 @@ def file_kind(path: Any) -> str:
 
 
 def read_table(
-    path: Any, *, columns: Sequence[str] | None = None, delimiter: str | None = None, categories: int = 0
+    path: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    types: Any = None,
+    categories: int = 0,
 ) -> "pd.DataFrame":
     """A whole table as a frame.
 
@@ -109,12 +118,14 @@ def read_table(
         Only these.
     delimiter : str, optional
         Of a CSV file; guessed from its header.
+    types : mapping from names to pyarrow types, optional
+        Of columns of a CSV file; others are guessed from all rows.
     categories : int, default=0
         Columns of a CSV file with at most so many different strings become categoricals, which take far less memory.
     """
     import pyarrow as pa
 
-    parts = list(_batches(path, columns, delimiter, None, categories, whole=True))
+    parts = list(_batches(path, columns, delimiter, types, categories, whole=True))
     # Of a CSV file there is one part, a table: no other name may hold it while its columns are handed over.
     return to_frame(parts.pop() if isinstance(parts[0], pa.Table) else pa.Table.from_batches(parts))
 
@@ -145,8 +156,11 @@ def iter_table(
             yield to_frame(pa.Table.from_batches([batch.slice(begin, rows)]))
 
 
-def read_matrix(path: Any) -> Matrix:
-    """A whole svmlight file (with or without qid, packed or not) or NumPy archive (X or the parts of a CSR, y, qid)."""
+def read_matrix(path: Any, *, zero_based: bool | None = None) -> Matrix:
+    """A whole svmlight file (with or without qid, packed or not) or NumPy archive (X or the parts of a CSR, y, qid).
+
+    Columns of svmlight are counted from 0 where `zero_based`; by default where the file has a column 0.
+    """
     kind = file_kind(path)
     _check_readable(path)
     if kind == "npz":
@@ -155,7 +169,7 @@ def read_matrix(path: Any) -> Matrix:
         raise DataFileError(
             path, "this is a table, not a matrix; svmlight (.svm, .svmlight, .libsvm) or .npz is expected"
         )
-    return _stacked(path, list(iter_matrix(path, zero_based=True)))
+    return _stacked(path, list(iter_matrix(path, zero_based=zero_based is not False)), zero_based)
 
 
 def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
@@ -178,6 +192,10 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
 def open_csv(path: Any, delimiter: str | None = None) -> CsvFile:
     """A CSV file that can be read block by block."""
     _check_readable(path)
+    if delimiter is not None:
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
+            raise DataFileError(path, f"the delimiter is one character such as ',' or ';', not {delimiter!r}")
     with own_errors(path):
         return CsvFile(lambda: _unpacked(path), "\t" if file_kind(path) == "tsv" else delimiter)
 
@@ -190,7 +208,7 @@ def own_errors(path: Any) -> Iterator[None]:
     except CsvProblem as problem:
         raise DataFileError(path, problem.problem, problem.line) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise DataFileError(path, f"cannot be read ({_first_line(error)})") from None
+        raise DataFileError(path, f"cannot be read ({first_line(error)})") from None
 
 
 def iter_batches(path: Any, *, columns: Sequence[str] | None = None) -> Iterator:
@@ -222,6 +240,8 @@ def _batches(
 
 
 def _csv(path: Any, columns: Any, delimiter: Any, types: Any, categories: int, whole: bool) -> Iterator:
+    import pyarrow as pa
+
     file = open_csv(path, delimiter)
     pick_columns(path, file.names, *(columns or []))
     if types is not None:
@@ -233,7 +253,7 @@ def _csv(path: Any, columns: Any, delimiter: Any, types: Any, categories: int, w
         for block in file.blocks():
             table = file.parse(block, columns=columns, types=types, categories=categories)
             if types is None:
-                types = {field.name: field.type for field in table.schema}
+                types = {field.name: field.type for field in table.schema if not pa.types.is_null(field.type)}
             yield from table.combine_chunks().to_batches()
 
 
@@ -248,7 +268,7 @@ def _parquet(path: Any, columns: Any) -> Iterator:
             if file.metadata.num_rows == 0:
                 raise DataFileError(path, "there are column names but no rows")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise DataFileError(path, f"cannot be read as Parquet ({_first_line(error)})") from None
+        raise DataFileError(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
 
 def _feather(path: Any, columns: Any) -> Iterator:
@@ -261,7 +281,7 @@ def _feather(path: Any, columns: Any) -> Iterator:
                 batch = file.get_batch(k)
                 yield batch if columns is None else batch.select(list(columns))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise DataFileError(path, f"cannot be read as Feather ({_first_line(error)})") from None
+        raise DataFileError(path, f"cannot be read as Feather ({first_line(error)})") from None
 
 
 def to_frame(table: Any) -> "pd.DataFrame":
@@ -319,13 +339,13 @@ def _parse_svmlight(path: Any, text: bytes, line: int, zero_based: bool) -> Matr
         number, shown = _first_bad_line(text, zero_based)
         shown = shown if len(shown) <= 40 else shown[:40] + "..."
         problem = (
-            f"not a line of svmlight ({_first_line(error)}): {shown!r}. Expected: LABEL [qid:GROUP] COLUMN:VALUE ..."
+            f"not a line of svmlight ({first_line(error)}): {shown!r}. Expected: LABEL [qid:GROUP] COLUMN:VALUE ..."
         )
         raise DataFileError(path, problem, line + number) from None
-    return Matrix(X, y, qid if b"qid:" in text else None, zero_based)
+    return Matrix(X, y, qid if _QID.search(text) else None, zero_based)
 
 
-def _stacked(path: Any, parts: list[Matrix]) -> Matrix:
+def _stacked(path: Any, parts: list[Matrix], zero_based: bool | None) -> Matrix:
     """One matrix; its parts are let go one by one. Columns are counted from 1 where there is no column 0."""
     if len({part.qid is None for part in parts}) > 1 or any(
         p.qid is not None and p.qid.size != p.y.size for p in parts
@@ -341,10 +361,13 @@ def _stacked(path: Any, parts: list[Matrix]) -> Matrix:
         part = parts.pop().X
         indices[end - part.nnz : end], data[end - part.nnz : end] = part.indices, part.data
         end -= part.nnz
-    zero_based = bool(indices.size and indices.min() == 0)
-    if not zero_based:
-        indices -= 1
-        n_columns = max(n_columns - 1, 0)
+    if not y.size:
+        raise DataFileError(path, "there are comments but no rows")
+    if zero_based is None:
+        zero_based = bool(indices.size and indices.min() == 0)
+        if not zero_based:  # they were read as if they were
+            indices -= 1
+            n_columns = max(n_columns - 1, 0)
     return Matrix(sp.csr_matrix((data, indices, indptr), shape=(y.size, n_columns)), y, qid, zero_based)
 
 
@@ -372,7 +395,7 @@ def _read_npz(path: Any) -> Matrix:
         with Path(path).open("rb") as source, np.load(source, allow_pickle=False) as file:
             parts = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataFileError(path, f"cannot be read as a NumPy archive ({_first_line(error)})") from None
+        raise DataFileError(path, f"cannot be read as a NumPy archive ({first_line(error)})") from None
     if "y" not in parts or not ("X" in parts or "X_data" in parts):
         raise DataFileError(path, f"X and y are expected, and the archive has {', '.join(sorted(parts)) or 'nothing'}")
     if "X" in parts:
@@ -383,7 +406,7 @@ def _read_npz(path: Any) -> Matrix:
             X = sp.csr_matrix(csr, shape=tuple(int(n) for n in parts["X_shape"]))
             X.check_format(full_check=True)
         except (KeyError, ValueError, TypeError) as error:
-            raise DataFileError(path, f"the parts of X do not make a CSR matrix ({_first_line(error)})") from None
+            raise DataFileError(path, f"the parts of X do not make a CSR matrix ({first_line(error)})") from None
     if X.ndim != 2 or parts["y"].shape != (X.shape[0],):
         raise DataFileError(path, f"X has the shape {X.shape} and y {parts['y'].shape}; one label per row is expected")
     return Matrix(X, parts["y"], parts.get("qid"))
@@ -405,7 +428,3 @@ def _check_readable(path: Any) -> None:
 def _unpacked(path: Any) -> BinaryIO:
     opener: Any = _PACKED.get(Path(path).suffix.lower(), open)
     return opener(path, "rb")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -2,7 +2,7 @@
 
 A model file is a zip archive of two members: `card.json` (format, versions, columns, target, how it was trained, the
 hash of the other member) and `model.skops`, the fitted estimator as skops writes it: arrays and parameters, no code.
-Loading makes objects of scikit-learn's, numpy's and this package's types only.
+Loading makes objects of scikit-learn's and numpy's types and of the classes of this package that models are made of.
 """
 
 import hashlib
@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
+from sklearn.base import BaseEstimator
 
 import forerank
-from forerank._files import opened_atomically, refuse_existing
+from forerank._files import first_line, opened_atomically, refuse_existing
 
 __all__ = ["Model", "ModelFileError", "load_model", "read_card", "save_model"]
 
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
-# Types beyond those that skops knows to be harmless: this package's, and one that is named by a string.
-_OURS = "forerank."
-_HARMLESS = {"numpy.dtype"}
+# What is read of a file at most, unpacked: no model comes near it, and a few kilobytes can unpack to gigabytes.
+_MOST_BYTES = 1 << 29
+_MEMBERS = {"sha256": str, "columns": dict, "summary": dict, "notes": list, "versions": dict}
 
 
 class ModelFileError(ValueError):
@@ -96,18 +97,9 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
 
 def read_card(path: Any) -> dict[str, Any]:
     """What a model file says about itself, and the types in it, without making any object of it."""
-    import skops.io
-
     card, data = _members(path)
-    try:
-        beyond = sorted(set(skops.io.get_untrusted_types(data=data)))
-    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
-        raise ModelFileError(path, f"its estimator cannot be read ({_first_line(error)})") from None
-    return {**card, "types": beyond, "foreign_types": _foreign(beyond)}
-
-
-def _foreign(types: list[str]) -> list[str]:
-    return [name for name in types if not name.startswith(_OURS) and name not in _HARMLESS]
+    types = _types(path, data)
+    return {**card, "types": types, "foreign_types": _foreign(types)}
 
 
 def load_model(path: Any) -> Model:
@@ -115,20 +107,19 @@ def load_model(path: Any) -> Model:
     import skops.io
 
     card, data = _members(path)
-    try:
-        found = sorted(set(skops.io.get_untrusted_types(data=data)))
-    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
-        raise ModelFileError(path, f"its estimator cannot be read ({_first_line(error)})") from None
-    if foreign := _foreign(found):
+    types = _types(path, data)
+    if foreign := _foreign(types):
         raise ModelFileError(
             path,
-            f"it holds the types {', '.join(foreign)}, which are not forerank's or scikit-learn's and could run code. "
-            "If you trust who made it, open its member model.skops with skops.io.load and that list.",
+            f"it holds {', '.join(foreign)}, which a model of forerank does not need and which could run code. If you "
+            "trust who made it, open its member model.skops with skops.io.load and that list.",
         )
     try:
-        estimator = skops.io.loads(data, trusted=found)
+        estimator = skops.io.loads(data, trusted=types)
     except Exception as error:  # whatever a damaged or foreign archive leads to, it is this file's fault
-        raise ModelFileError(path, f"its estimator cannot be rebuilt ({_first_line(error)})") from None
+        raise ModelFileError(path, f"its estimator cannot be rebuilt ({first_line(error)})") from None
+    if not isinstance(estimator, BaseEstimator):
+        raise ModelFileError(path, f"it holds a {type(estimator).__name__}, not an estimator")
     return Model(
         estimator,
         columns=card["columns"],
@@ -140,26 +131,76 @@ def load_model(path: Any) -> Model:
     )
 
 
+def _types(path: Any, data: bytes) -> list[str]:
+    """What skops would make of a file beyond scikit-learn's types and numpy's."""
+    import skops.io
+
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as inner:
+            _refuse_large(path, inner)
+        return sorted(set(skops.io.get_untrusted_types(data=data)))
+    except ModelFileError:
+        raise
+    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
+        raise ModelFileError(path, f"its estimator cannot be read ({first_line(error)})") from None
+
+
+def _foreign(types: list[str]) -> list[str]:
+    """Those that are not among the classes that models are made of.
+
+    By their whole names: the modules of this package hold other modules, and a name such as forerank.models.platform.os
+    would otherwise reach anything.
+    """
+    from forerank import columns, estimators
+    from forerank.active.ranker import PoolRanker
+    from forerank.estimators.sampled import Round
+    from forerank.solvers.boosting import Stump
+    from forerank.solvers.result import Step
+
+    classes = [getattr(estimators, name) for name in estimators.__all__]
+    classes += [PoolRanker, Round, Stump, Step, columns.TableColumns]
+    classes += [columns.NumberColumns, columns.CategoryColumns, columns.TextColumn]
+    ours = {f"{each.__module__}.{each.__qualname__}" for each in classes} | {"numpy.dtype"}
+    return [name for name in types if name not in ours]
+
+
 def _members(path: Any) -> tuple[dict[str, Any], bytes]:
     target = Path(path)
     if not target.is_file():
         raise ModelFileError(path, "there is no such file")
     try:
-        with zipfile.ZipFile(BytesIO(target.read_bytes())) as archive:
-            card, data = json.loads(archive.read(_CARD)), archive.read(_ESTIMATOR)
+        with zipfile.ZipFile(target) as archive:
+            _refuse_large(path, archive)
+            card = json.loads(archive.read(_CARD))
+            _check_card(path, card)
+            data = archive.read(_ESTIMATOR)
+    except ModelFileError:
+        raise
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError, OSError):
         raise ModelFileError(path, "this is not a model file, or it is damaged") from None
-    if not isinstance(card, dict) or not isinstance(card.get("format"), int):
-        raise ModelFileError(path, "this is not a model file: its card has no format")
-    if card["format"] > _FORMAT:
-        newer = card.get("versions", {}).get("forerank", "a newer version")
-        raise ModelFileError(path, f"it was written by forerank {newer}, in a newer format; update forerank to read it")
-    missing = {"sha256", "columns", "target", "group", "summary", "notes", "versions"} - set(card)
-    if missing:
-        raise ModelFileError(path, f"its card lacks {', '.join(sorted(missing))}; the file is damaged")
     if hashlib.sha256(data).hexdigest() != card["sha256"]:
         raise ModelFileError(path, "its contents do not have the hash in its card; the file is damaged")
     return card, data
+
+
+def _refuse_large(path: Any, archive: zipfile.ZipFile) -> None:
+    if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+        raise ModelFileError(path, f"it unpacks to more than {_MOST_BYTES >> 20} MB, which no model does")
+
+
+def _check_card(path: Any, card: Any) -> None:
+    if not isinstance(card, dict) or not isinstance(card.get("format"), int):
+        raise ModelFileError(path, "this is not a model file: its card has no format")
+    versions = card.get("versions")
+    if card["format"] > _FORMAT:
+        newer = versions.get("forerank", "a newer version") if isinstance(versions, dict) else "a newer version"
+        raise ModelFileError(path, f"it was written by forerank {newer}, in a newer format; update forerank to read it")
+    missing = {*_MEMBERS, "target", "group"} - set(card)
+    if missing:
+        raise ModelFileError(path, f"its card lacks {', '.join(sorted(missing))}; the file is damaged")
+    for name, kind in _MEMBERS.items():
+        if not isinstance(card[name], kind):
+            raise ModelFileError(path, f"its card has {name} of another kind; the file is damaged")
 
 
 def _versions() -> dict[str, str]:
@@ -170,7 +211,3 @@ def _versions() -> dict[str, str]:
         "scipy": scipy.__version__,
         "python": platform.python_version(),
     }
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

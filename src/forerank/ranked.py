@@ -23,7 +23,7 @@ from forerank.columns import as_frame
 from forerank.io import DataFileError, file_kind, iter_batches, iter_matrix, open_csv, own_errors, read_matrix, to_frame
 from forerank.models import Model
 from forerank.pairsums.sorting import argsort
-from forerank.scoring import LinearScorer, matrix_scores, missing_columns, model_frame, table_scores
+from forerank.scoring import LinearScorer, column_types, matrix_scores, missing_columns, model_frame, table_scores
 
 __all__ = ["RankedList", "Sorter", "rank_file", "rank_frame"]
 
@@ -34,7 +34,9 @@ Progress = Callable[[float], None]
 # Bytes of rows that are sorted in memory, and rows of each sorted run that are read at a time.
 _MEMORY = 128 << 20
 _ROWS_OF_A_RUN = 1 << 14
-_SCORE, _RANK, _GROUP = "score", "rank", "__group"
+_SCORE, _RANK = "score", "rank"
+# Beside the columns of a file while they are sorted.
+_KEY, _GROUP = "__forerank_key", "__forerank_group"
 
 
 @dataclass
@@ -75,12 +77,12 @@ def rank_frame(model: Model, frame: Any, *, top: int | None = None, allow_missin
     groups = None if model.group is None else _Numbering().of(_group_column(given, model.group, "the table"))
     sorter.add(pa.table({"row": np.arange(len(given))}), scores, groups)
     parts = list(sorter.sorted())
-    rows = np.concatenate([part.table["row"].to_numpy() for part in parts])
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(part.table["row"].to_numpy() for part in parts)])
     ranked = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).iloc[rows]
-    score, rank = _free_names(list(ranked.columns))
-    return ranked.assign(
-        **{score: np.concatenate([p.score for p in parts]), rank: np.concatenate([p.rank for p in parts])}
-    )
+    score, rank = free_names(list(ranked.columns))
+    scores = np.concatenate([np.empty(0), *(part.score for part in parts)])
+    ranks = np.concatenate([np.empty(0, dtype=np.int64), *(part.rank for part in parts)])
+    return ranked.assign(**{score: scores, rank: ranks})
 
 
 def rank_file(
@@ -166,10 +168,8 @@ def _csv_rows(
 
     result.missing = missing_columns(model, csv.names, path, allow_missing)
     result.unused = [name for name in csv.names if name not in model.columns and name != model.group]
-    result.names = _free_names(csv.names)
-    types = {name: _arrow_type(kind) for name, kind in model.columns.items() if name in csv.names}
-    if model.group in csv.names:
-        types[model.group] = pa.string()
+    result.names = free_names(csv.names)
+    types = {name: kind for name, kind in column_types(model).items() if name in csv.names}
     # A file may have none of the columns of the model; rows are counted by one of its own then.
     read = list(types) or csv.names[:1]
 
@@ -197,11 +197,11 @@ def _arrow_scores(model: Model, path: Any, missing: list[str]) -> Callable[[Any]
     """A function from pyarrow tables to scores: straight from their columns where the model is linear."""
     import pyarrow as pa
 
-    score = table_scores(model)
+    score, types = table_scores(model), column_types(model)
 
     def linear(table: Any) -> Floats:
         for name in missing:
-            table = table.append_column(name, pa.nulls(table.num_rows, _arrow_type(model.columns[name])))
+            table = table.append_column(name, pa.nulls(table.num_rows, types[name]))
         return score(table)
 
     def other(table: Any) -> Floats:
@@ -231,7 +231,7 @@ def _table_rows(
         if not result.rows:
             result.missing = missing_columns(model, table.column_names, path, allow_missing)
             result.unused = [name for name in table.column_names if name not in model.columns and name != model.group]
-            result.names = _free_names(table.column_names)
+            result.names = free_names(table.column_names)
         used = [
             name for name in [*model.columns, *([model.group] if model.group else [])] if name in table.column_names
         ]
@@ -276,24 +276,12 @@ def _group_column(table: Any, group: str, path: Any) -> Any:
     return column.astype(str)
 
 
-def _free_names(names: list[Any]) -> tuple[str, str]:
+def free_names(names: list[Any]) -> tuple[str, str]:
     """Names for score and rank that the file does not use."""
     score, rank = _SCORE, _RANK
     while score in names or rank in names:
         score, rank = f"forerank_{score}", f"forerank_{rank}"
     return score, rank
-
-
-def _arrow_type(kind: str) -> Any:
-    import pyarrow as pa
-
-    return {
-        "number": pa.float64(),
-        "category": pa.dictionary(pa.int32(), pa.string()),
-        "text": pa.string(),
-        "date": pa.timestamp("ns"),
-        "date with zone": pa.timestamp("ns", "UTC"),
-    }[kind]
 
 
 def _plain(table: Any) -> Any:
@@ -368,7 +356,7 @@ class Sorter:
 
         self._grouped = self._grouped or group is not None
         number = np.zeros(len(score), dtype=np.int64) if group is None else group
-        table = rows.append_column("__score", pa.array(score)).append_column(_GROUP, pa.array(number))
+        table = rows.append_column(_KEY, pa.array(score)).append_column(_GROUP, pa.array(number))
         self._held.append(table)
         self._held_bytes += table.nbytes
         self._held_rows += table.num_rows
@@ -384,7 +372,9 @@ class Sorter:
         position = group_start = 0
         rank, last_score, last_group = 1, np.nan, -1
         for table in tables:
-            score, group = table["__score"].to_numpy(), table[_GROUP].to_numpy()
+            if not table.num_rows:
+                continue
+            score, group = table[_KEY].to_numpy(), table[_GROUP].to_numpy()
             place = position + np.arange(score.size)
             before_score = np.concatenate([[last_score], score[:-1]])
             before_group = np.concatenate([[last_group], group[:-1]])
@@ -395,7 +385,7 @@ class Sorter:
             ranks = first - starts + 1
             position += score.size
             group_start, rank, last_score, last_group = int(starts[-1]), int(ranks[-1]), score[-1], int(group[-1])
-            yield from self._cut(Sorted(table.drop_columns(["__score", _GROUP]), score, ranks), place - starts)
+            yield from self._cut(Sorted(table.drop_columns([_KEY, _GROUP]), score, ranks), place - starts)
 
     def _cut(self, part: Sorted, place_in_group: Integers) -> Iterator[Sorted]:
         """The rows among the first ones of their group; all where no number of them was asked for."""
@@ -415,7 +405,7 @@ class Sorter:
 
         table = pa.concat_tables(self._held).combine_chunks()
         self._held = []
-        order = self._order(table["__score"].to_numpy(), table[_GROUP].to_numpy())
+        order = self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy())
         if self._top is not None:
             group = table[_GROUP].to_numpy()[order]
             opens = np.concatenate([[True], group[1:] != group[:-1]])
@@ -455,7 +445,7 @@ class Sorter:
             bound = min(unfinished) if unfinished else None
             parts = [part for k, run in enumerate(runs) if (part := run.until(bound, k)) is not None]
             table = pa.concat_tables(parts).combine_chunks()
-            yield table.take(self._order(table["__score"].to_numpy(), table[_GROUP].to_numpy()))
+            yield table.take(self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy()))
 
 
 class _Run:
@@ -474,7 +464,7 @@ class _Run:
         self.table = None
         if self._next < self._file.num_record_batches:
             self.table = pa.Table.from_batches([self._file.get_batch(self._next)])
-            self._key = self.table[_GROUP].to_numpy(), -self.table["__score"].to_numpy()
+            self._key = self.table[_GROUP].to_numpy(), -self.table[_KEY].to_numpy()
             self._begin = 0
             self._next += 1
 

@@ -18,7 +18,15 @@ from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextC
 from forerank.io import DataFileError
 from forerank.models import Model
 
-__all__ = ["LinearScorer", "matrix_scores", "missing_columns", "model_frame", "scorer_of", "table_scores"]
+__all__ = [
+    "LinearScorer",
+    "column_types",
+    "matrix_scores",
+    "missing_columns",
+    "model_frame",
+    "scorer_of",
+    "table_scores",
+]
 
 Floats = NDArray[np.float64]
 Term = Callable[[Any], Floats]
@@ -110,6 +118,21 @@ def _text_term(step: TextColumn, weights: Floats) -> Term:
 
 
 # --- Rows as a model expects them ---
+
+
+def column_types(model: Model) -> dict[str, Any]:
+    """The pyarrow types to read the columns of a model and its groups with, whatever a file looks like."""
+    import pyarrow as pa
+
+    kinds = {
+        "number": pa.float64(),
+        "category": pa.dictionary(pa.int32(), pa.string()),
+        "text": pa.string(),
+        "date": pa.timestamp("us"),
+        "date with zone": pa.timestamp("us", "UTC"),
+    }
+    types = {name: kinds[kind] for name, kind in model.columns.items()}
+    return types if model.group is None else {**types, model.group: pa.string()}
 
 
 def table_scores(model: Model) -> Callable[[Any], Floats]:

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -26,7 +27,7 @@ from forerank.columns import as_frame, distinct, plan_columns
 from forerank.evaluation import Measure, measure
 from forerank.io import DataFileError, Matrix, file_kind, open_csv, pick_columns, read_matrix, read_table
 from forerank.models import Model
-from forerank.scoring import LinearScorer, matrix_scores, model_frame, scorer_of, table_scores
+from forerank.scoring import LinearScorer, column_types, matrix_scores, model_frame, scorer_of, table_scores
 
 __all__ = [
     "Evaluation",
@@ -100,8 +101,9 @@ def fit(
     if not 0.0 <= check < 1.0:
         raise ValueError(f"check={check!r}: give the share of rows to measure on, at least 0 and less than 1.")
     say("reading")
-    table = _Table(data, target, group, drop, delimiter) if _is_table(data) else _Rows(data, target, group)
-    y, labels = _labels(table, positive)
+    source, drop = _Source(data, delimiter), [str(name) for name in drop]
+    table: Any = _Table(source, target, group, drop) if source.is_table else _Rows(source, target, group)
+    y, labels = _labels(source, table.label_column, table.target, positive)
     steps = table.steps()
     model = make_ranker(ranker, params, graded=labels["positive"] is None, seed=seed)
     if table.groups is not None and "qid" not in inspect.signature(model.fit).parameters:
@@ -136,13 +138,14 @@ def fit(
         "measures": [vars(each) for each in measures],
         "seed": seed,
         "seconds": round(perf_counter() - begin, 3),
-        "source": table.source,
+        "source": source.name,
         **table.extra,
     }
     for name in ("n_iter_", "optimality_"):
         if hasattr(fitted, name) and np.ndim(getattr(fitted, name)) == 0:
             summary[name.rstrip("_")] = float(getattr(fitted, name))
     pipeline = Pipeline([("columns", prepared), ("ranker", fitted)])
+    target = table.target if source.is_table else None
     return Model(pipeline, columns=table.kinds(), target=target, group=group, summary=summary, notes=notes)
 
 
@@ -194,9 +197,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _fit_rows(
-    steps: Any, model: Any, table: "_Table | _Rows", y: NDArray, order: NDArray, n_train: int
-) -> tuple[Any, Any, Floats]:
+def _fit_rows(steps: Any, model: Any, table: Any, y: NDArray, order: NDArray, n_train: int) -> tuple[Any, Any, Floats]:
     """Steps and ranker fitted on the first rows of an order, and the scores of the others."""
     prepared, X = table.prepared(clone(steps), order, n_train)
     fitted = clone(model)
@@ -221,12 +222,14 @@ def _split(y: NDArray, groups: NDArray | None, check: float, seed: int) -> tuple
     whole = np.arange(y.size), y.size
     if check == 0.0:
         return whole
+    if groups is not None:
+        splitter: Any = GroupShuffleSplit(1, test_size=check, random_state=seed)
+    elif np.unique(y, return_counts=True)[1].min() > 1:
+        splitter = StratifiedShuffleSplit(1, test_size=check, random_state=seed)
+    else:  # a class of one row cannot be on both sides
+        splitter = ShuffleSplit(1, test_size=check, random_state=seed)
     try:
-        if groups is None:
-            splits = StratifiedShuffleSplit(1, test_size=check, random_state=seed).split(y, y)
-        else:
-            splits = GroupShuffleSplit(1, test_size=check, random_state=seed).split(y, y, groups)
-        train, test = next(splits)
+        train, test = next(splitter.split(y, y, groups))
     except ValueError:
         return whole
     if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
@@ -237,51 +240,67 @@ def _split(y: NDArray, groups: NDArray | None, check: float, seed: int) -> tuple
 # --- Where rows come from ---
 
 
-def _is_table(data: Any) -> bool:
-    if isinstance(data, Matrix):
-        return False
-    if hasattr(data, "columns") or hasattr(data, "to_pandas"):
-        return True
-    return file_kind(data) not in ("svmlight", "npz")
+class _Source:
+    """A file or data in memory, and how to speak of it."""
+
+    def __init__(self, data: Any, delimiter: str | None = None) -> None:
+        self._data, self._delimiter = data, delimiter
+        in_memory = isinstance(data, Matrix) or hasattr(data, "columns") or hasattr(data, "to_pandas")
+        self.is_table = not isinstance(data, Matrix) and (in_memory or file_kind(data) not in ("svmlight", "npz"))
+        self.path: Any = data
+        if in_memory:
+            self.path = "the table" if self.is_table else "the matrix"
+        self.name = None if in_memory else Path(data).name
+        self._is_csv = not in_memory and file_kind(data) in ("csv", "tsv")
+
+    def frame(self, types: Mapping[str, Any] | None = None) -> Any:
+        """The table; `types` are those of columns of a CSV file, whatever they look like."""
+        data = self._data
+        if self.name is not None:
+            data = read_table(self.path, delimiter=self._delimiter, types=types, categories=_CATEGORIES)
+        return as_frame(data)
+
+    def matrix(self, zero_based: bool | None = None) -> Matrix:
+        return self._data if self.name is None else read_matrix(self.path, zero_based=zero_based)
+
+    def error(self, problem: str, row: int | None = None) -> DataFileError:
+        """What is wrong, and in which line or row."""
+        if row is not None and self._is_csv:
+            return DataFileError(self.path, problem, open_csv(self.path, self._delimiter).line_of_row(row))
+        return DataFileError(self.path, problem if row is None else f"row {row + 1}: {problem}")
+
+    def words(self, frame: Any, column: str) -> NDArray:
+        """A column of groups as strings."""
+        if frame[column].isna().any():
+            row = int(np.argmax(frame[column].isna()))
+            raise self.error(f"the group column {column!r} is empty here", row)
+        return frame[column].astype(str).to_numpy()
 
 
 class _Table:
     """A frame, its labels and groups."""
 
-    def __init__(
-        self, data: Any, target: str | None, group: str | None, drop: Iterable[str], delimiter: str | None
-    ) -> None:
-        is_file = not (hasattr(data, "columns") or hasattr(data, "to_pandas"))
-        self._path = data if is_file else "the table"
-        self.source = str(getattr(data, "name", data)).rsplit("/", 1)[-1] if is_file else None
-        self._delimiter = delimiter
-        self._is_csv = is_file and file_kind(data) in ("csv", "tsv")
-        frame = read_table(data, delimiter=delimiter, categories=_CATEGORIES) if is_file else data
-        frame = as_frame(frame)
-        names = [str(name) for name in frame.columns]
-        if target is None:
-            raise DataFileError(self._path, f"name the target, one of the columns {', '.join(names[:12])}")
-        pick_columns(self._path, names, target, group, *drop)
-        self.label_column = frame[target]
-        self.target = target
-        if group is not None and frame[group].isna().any():
-            raise self.error_in_row(int(np.argmax(frame[group].isna())), f"the group column {group!r} is empty here")
-        self.groups = None if group is None else np.unique(frame[group].astype(str), return_inverse=True)[1]
-        others = {target, *([group] if group else []), *drop}
-        self._plan = plan_columns(frame, exclude=others)
+    def __init__(self, source: _Source, target: Any, group: str | None, drop: list[str]) -> None:
+        import pyarrow as pa
+
+        self._source, self.target = source, None if target is None else str(target)
+        # Groups are names, also where they look like numbers.
+        frame = source.frame(None if group is None else {group: pa.string()})
+        names = list(frame.columns)
+        if self.target is None:
+            raise source.error(f"name the target, one of the columns {', '.join(names[:12])}")
+        pick_columns(source.path, names, self.target, group, *drop)
+        self.label_column = frame[self.target]
+        self.groups = None
+        if group is not None:
+            self.groups = np.unique(source.words(frame, group), return_inverse=True)[1]
+        self._plan = plan_columns(frame, exclude={self.target, group, *drop})
         if not self._plan.used:
             reasons = "; ".join(f"{name}: {why}" for name, why in self._plan.left_out.items())
-            raise DataFileError(self._path, f"no column is left to learn from ({reasons or 'only the target'})")
+            raise source.error(f"no column is left to learn from ({reasons or 'only the target'})")
         self._frame = frame[self._plan.used]
-        self._dropped = list(drop)
+        self._dropped = drop
         self.extra: dict[str, Any] = {}
-
-    def error_in_row(self, row: int, problem: str) -> DataFileError:
-        line = open_csv(self._path, self._delimiter).line_of_row(row) if self._is_csv else None
-        return DataFileError(self._path, problem if line else f"row {row + 1}: {problem}", line)
-
-    def error(self, problem: str) -> DataFileError:
-        return DataFileError(self._path, problem)
 
     def steps(self) -> Any:
         return self._plan.transformer()
@@ -301,29 +320,20 @@ class _Table:
 class _Rows:
     """A matrix with labels and perhaps groups."""
 
-    def __init__(self, data: Any, target: str | None, group: str | None) -> None:
-        is_file = not isinstance(data, Matrix)
-        self._path = data if is_file else "the matrix"
-        self.source = str(getattr(data, "name", data)).rsplit("/", 1)[-1] if is_file else None
+    def __init__(self, source: _Source, target: str | None, group: str | None, zero_based: bool | None = None) -> None:
         if target is not None:
-            raise DataFileError(self._path, f"this is a matrix with its own labels; leave the target {target!r} out")
-        matrix = read_matrix(data) if is_file else data
+            raise source.error(f"this is a matrix with its own labels; leave the target {target!r} out")
+        matrix = source.matrix(zero_based)
         if group not in (None, "qid"):
-            raise DataFileError(self._path, f"the groups of a matrix are called qid, not {group!r}")
+            raise source.error(f"the groups of a matrix are called qid, not {group!r}")
         if group == "qid" and matrix.qid is None:
-            raise DataFileError(self._path, "there is no qid in it")
-        self._X, self.label_column, self.target = matrix.X, matrix.y, "label"
+            raise source.error("there is no qid in it")
+        self.X, self.label_column, self.target = matrix.X, matrix.y, "label"
         self.groups = None if matrix.qid is None else np.unique(matrix.qid, return_inverse=True)[1]
         self.extra = {"n_columns": int(matrix.X.shape[1]), "zero_based": bool(matrix.zero_based)}
 
-    def error_in_row(self, row: int, problem: str) -> DataFileError:
-        return DataFileError(self._path, f"row {row + 1}: {problem}")
-
-    def error(self, problem: str) -> DataFileError:
-        return DataFileError(self._path, problem)
-
     def steps(self) -> Any:
-        if sp.issparse(self._X):
+        if sp.issparse(self.X):
             return MaxAbsScaler()
         return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
 
@@ -331,22 +341,22 @@ class _Rows:
         return {}
 
     def notes(self) -> list[str]:
-        how = "each divided by its largest value" if sp.issparse(self._X) else "missing values filled, scaled"
-        return [f"{self._X.shape[1]} columns of numbers, {how}"]
+        how = "each divided by its largest value" if sp.issparse(self.X) else "missing values filled, scaled"
+        return [f"{self.X.shape[1]} columns of numbers, {how}"]
 
     def prepared(self, steps: Any, order: NDArray, n_train: int) -> tuple[Any, Any]:
-        X = self._X if np.array_equal(order, np.arange(order.size)) else self._X[order]
+        X = self.X if np.array_equal(order, np.arange(order.size)) else self.X[order]
         steps.fit(_first_rows(X, n_train))
         return steps, steps.transform(X)
 
 
-def _labels(table: "_Table | _Rows", positive: Any) -> tuple[NDArray, dict[str, Any]]:
+def _labels(source: _Source, column: Any, target: str, positive: Any) -> tuple[NDArray, dict[str, Any]]:
     """Labels that rankers take, True for the positive ones or grades, and a word on them."""
     import pandas as pd
 
-    codes, found = distinct(pd.Series(table.label_column))
+    codes, found = distinct(as_frame(pd.DataFrame({target: column}))[target])
     if (codes < 0).any():
-        raise table.error_in_row(int(np.argmax(codes < 0)), f"the label {table.target!r} is missing here")
+        raise source.error(f"the label {target!r} is missing here", int(np.argmax(codes < 0)))
     values = np.asarray(found)
     numeric = np.issubdtype(values.dtype, np.number)
     if not numeric:
@@ -354,31 +364,31 @@ def _labels(table: "_Table | _Rows", positive: Any) -> tuple[NDArray, dict[str, 
     ascending = np.argsort(values)
     shown = ", ".join(_shown(value) for value in values[ascending[:6]]) + (", ..." if values.size > 6 else "")
     if values.size < 2:
-        raise table.error(f"all labels in {table.target!r} are {shown}; ranking needs rows of at least two classes")
+        raise source.error(f"all labels in {target!r} are {shown}; ranking needs rows of at least two classes")
     if positive is not None:
         hit = np.array([_same_label(value, positive) for value in values])
         if not hit.any():
-            raise table.error(f"no label in {table.target!r} is {positive!r}; there are {shown}")
+            raise source.error(f"no label in {target!r} is {positive!r}; there are {shown}")
         return hit[codes], _label_words(hit[codes], str(positive), None)
     if not numeric:
         words = np.array([_as_number(value) is None for value in values])
         if words.any() and not words.all():
             rows = words[codes]
             odd = int(np.argmax(rows if rows.mean() <= 0.5 else ~rows))
-            raise table.error_in_row(
-                odd, f"mixed labels in {table.target!r}: {values[codes[odd]]!r} among {shown}; name the positive one"
+            raise source.error(
+                f"mixed labels in {target!r}: {values[codes[odd]]!r} among {shown}; name the positive one", odd
             )
         if values.size > 2:
-            raise table.error(
-                f"{table.target!r} has {values.size} different labels ({shown}); name the positive one (--positive)"
+            raise source.error(
+                f"{target!r} has {values.size} different labels ({shown}); name the positive one (--positive)"
             )
     if values.size == 2:
         low, high = values[ascending]
         hit = codes == ascending[1]
         return hit, _label_words(hit, _shown(high), _shown(low))
     if values.size > _MOST_GRADES:
-        raise table.error(
-            f"{table.target!r} has {values.size} different numbers; a ranker takes two classes or up to {_MOST_GRADES} "
+        raise source.error(
+            f"{target!r} has {values.size} different numbers; a ranker takes two classes or up to {_MOST_GRADES} "
             "grades. Cut it into grades, or name the positive value (--positive)"
         )
     counts = np.bincount(codes)
@@ -389,7 +399,8 @@ def _labels(table: "_Table | _Rows", positive: Any) -> tuple[NDArray, dict[str, 
 def _same_label(value: Any, wanted: Any) -> bool:
     """Whether two labels are the same word, or the same number: 1, 1.0 and "1"."""
     one, other = _as_number(value), _as_number(wanted)
-    return str(value) == str(wanted) or (one is not None and one == other)
+    words = str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
+    return str(value) == words or (one is not None and one == other)
 
 
 def _as_number(value: Any) -> float | None:
@@ -423,8 +434,8 @@ class Evaluation:
     rows : int
     classes : dict
     measures : list of Measure
-    groups : dict
-        For each group, its rows and measures, where that was asked for.
+    parts : dict
+        The measures for each value of the column that was asked for; none where its rows are of one class.
     y, scores : arrays
         Labels (True, or grades) and scores, in the order of the rows.
     """
@@ -432,7 +443,7 @@ class Evaluation:
     rows: int
     classes: dict[str, int]
     measures: list[Measure]
-    groups: dict[str, list[Measure]]
+    parts: dict[str, list[Measure]]
     y: NDArray
     scores: Floats
 
@@ -467,48 +478,52 @@ def evaluate(
     allow_missing : bool
         Take columns of the model that are not there for empty ones.
     """
-    k = list(k)
-    positive = model.summary.get("positive")
-    if not _is_table(data):
-        rows = _Rows(data, target, None)
-        y, labels = _labels(rows, positive)
-        if by is not None:
-            raise DataFileError(data, "a matrix has no columns by which to part the rows")
-        scores, groups, parts = matrix_scores(model, rows._X, data), rows.groups, None
-    else:
-        is_file = not (hasattr(data, "columns") or hasattr(data, "to_pandas"))
-        frame = as_frame(read_table(data, delimiter=delimiter, categories=_CATEGORIES) if is_file else data)
-        path = data if is_file else "the table"
+    source, positive = _Source(data, delimiter), model.summary.get("positive")
+    parts = None
+    if source.is_table:
         target = target or model.target
-        pick_columns(path, [str(name) for name in frame.columns], target, by, model.group)
-        y, labels = _labels(_LabelColumn(path, frame, target, delimiter), positive)
-        scores = table_scores(model)(model_frame(model, frame, path, allow_missing=allow_missing))
-        groups = None if model.group is None else np.unique(frame[model.group].astype(str), return_inverse=True)[1]
-        parts = None if by is None else frame[by].astype(str).to_numpy()
-    if model.summary.get("negative") is not None and set(labels["classes"]) == {positive, f"not {positive}"}:
-        labels["classes"][model.summary["negative"]] = labels["classes"].pop(f"not {positive}")
-    found = measure(y, scores, qid=groups, k=k, confidence=confidence, random_state=seed)
+        frame = _model_table(model, source)
+        if target is None:
+            raise source.error("name the target; the model has none")
+        pick_columns(source.path, list(frame.columns), target, by, model.group)
+        y, labels = _labels(source, frame[target], target, positive)
+        scores = table_scores(model)(model_frame(model, frame, source.path, allow_missing=allow_missing))
+        groups = None if model.group is None else source.words(frame, model.group)
+        if by is not None:
+            parts = frame[by].astype(object).where(frame[by].notna(), "(missing)").astype(str).to_numpy()
+    else:
+        if by is not None:
+            raise source.error("a matrix has no columns by which to part the rows")
+        rows = _Rows(source, target, None, model.summary.get("zero_based"))
+        y, labels = _labels(source, rows.label_column, rows.target, positive)
+        scores, groups = matrix_scores(model, rows.X, source.path), rows.groups
+    negative = model.summary.get("negative")
+    if negative is not None and f"not {positive}" in labels["classes"]:
+        labels["classes"][negative] = labels["classes"].pop(f"not {positive}")
+    places = list(k)
+
+    def measured(chosen: NDArray) -> list[Measure]:
+        within = None if groups is None else groups[chosen]
+        return measure(y[chosen], scores[chosen], qid=within, k=places, confidence=confidence, random_state=seed)
+
+    found = measured(np.arange(y.size))
     by_part: dict[str, list[Measure]] = {}
-    for part in [] if parts is None else np.unique(parts):
-        rows_of = np.flatnonzero(parts == part)
-        try:
-            within = None if groups is None else groups[rows_of]
-            by_part[str(part)] = measure(
-                y[rows_of], scores[rows_of], qid=within, k=k, confidence=confidence, random_state=seed
-            )
-        except ValueError:
-            by_part[str(part)] = []  # rows of one class only: nothing to measure
+    if parts is not None:
+        order = np.argsort(parts, kind="stable")
+        values, begins = np.unique(parts[order], return_index=True)
+        for value, chosen in zip(values, np.split(order, begins[1:]), strict=True):
+            try:
+                by_part[str(value)] = measured(chosen)
+            except ValueError:  # rows of one class only
+                by_part[str(value)] = []
     return Evaluation(int(y.size), labels["classes"], found, by_part, y, scores)
 
 
-class _LabelColumn(_Table):
-    """The labels of a table, for reading them as `fit` does."""
-
-    def __init__(self, path: Any, frame: Any, target: str | None, delimiter: str | None) -> None:
-        self._path, self._delimiter, self.target = path, delimiter, target or ""
-        self._is_csv = not isinstance(path, str) or path != "the table"
-        self._is_csv = self._is_csv and file_kind(path) in ("csv", "tsv")
-        self.label_column = frame[target]
+def _model_table(model: Model, source: _Source) -> Any:
+    """The table of a file, its columns read as the model has them."""
+    if not model.columns:
+        raise source.error("the model was fitted on a matrix (svmlight or .npz)")
+    return source.frame(column_types(model))
 
 
 @dataclass(frozen=True)
@@ -580,12 +595,11 @@ def explain(
     intercept = float(np.ravel(ranker.intercept_)[0])
     if data is None:
         return Explanation(weights, [], intercept)
-    if not model.columns or not _is_table(data):
-        raise ValueError("Rows are explained by the columns of a table; this model, or this file, is a matrix.")
-    is_file = not (hasattr(data, "columns") or hasattr(data, "to_pandas"))
-    path = data if is_file else "the table"
-    frame = as_frame(read_table(data, delimiter=delimiter, categories=_CATEGORIES) if is_file else data)
-    prepared = model_frame(model, frame, path, allow_missing=allow_missing)
+    source = _Source(data, delimiter)
+    if not source.is_table:
+        raise source.error("rows are explained by the columns of a table; this is a matrix")
+    frame = _model_table(model, source)
+    prepared = model_frame(model, frame, source.path, allow_missing=allow_missing)
     scorer = scorer_of(pipeline)
     assert isinstance(scorer, LinearScorer)
     scores = scorer(prepared)
@@ -594,7 +608,7 @@ def explain(
     else:
         chosen = np.array([row - 1 for row in rows], dtype=np.intp)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(frame)):
-            raise DataFileError(path, f"rows are counted from 1 to {len(frame)}")
+            raise source.error(f"rows are counted from 1 to {len(frame)}")
     some = prepared.iloc[chosen]
     parts = scorer.contributions(some)
     contributions = []
