@@ -250,10 +250,11 @@ def _csv(path: Any, columns: Any, delimiter: Any, types: Any, categories: int, w
         if whole:
             yield file.whole(columns=columns, types=types, categories=categories)
             return
-        for block in file.blocks():
-            table = file.parse(block, columns=columns, types=types, categories=categories)
-            if types is None:
-                types = {field.name: field.type for field in table.schema if not pa.types.is_null(field.type)}
+        if types is None:
+            first = next(file.blocks(), None)
+            fields = [] if first is None else file.parse(first, columns=columns).schema
+            types = {field.name: field.type for field in fields if not pa.types.is_null(field.type)}
+        for table in file.tables(columns=columns, types=types, categories=categories):
             yield from table.combine_chunks().to_batches()
 
 

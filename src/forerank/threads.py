@@ -1,8 +1,9 @@
 """A few threads for kernels that release the interpreter lock; parallelism sits above the kernels, never in them."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_parallel", "in_row_chunks", "serial_blas"]
+__all__ = ["ahead", "in_parallel", "in_row_chunks", "serial_blas", "side_by_side"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -85,3 +86,24 @@ def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications
     work(bounds[0], bounds[1])
     for future in futures:
         future.result()
+
+
+def ahead(items: Iterator[A]) -> Iterator[A]:
+    """The same items, the next one being made in another thread while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def side_by_side(work: Callable[[A], B], items: Iterator[A]) -> Iterator[B]:
+    """The results of work on each item, in order, one item at work on each core and one more waiting."""
+    with ThreadPoolExecutor(_n_threads()) as pool:
+        coming: deque[Future[B]] = deque()
+        for item in items:
+            coming.append(pool.submit(work, item))
+            if len(coming) > _n_threads():
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
