@@ -127,7 +127,9 @@ def read_table(
 
     parts = list(_batches(path, columns, delimiter, types, categories, whole=True))
     # Of a CSV file there is one part, a table: no other name may hold it while its columns are handed over.
-    return to_frame(parts.pop() if isinstance(parts[0], pa.Table) else pa.Table.from_batches(parts))
+    frame = to_frame(parts.pop() if isinstance(parts[0], pa.Table) else pa.Table.from_batches(parts))
+    pa.default_memory_pool().release_unused()  # what parsing took, twice the size of the frame
+    return frame
 
 
 def iter_table(

@@ -312,8 +312,8 @@ class _Table:
         return self._plan.lines() + [f"left out {name}: as asked" for name in self._dropped]
 
     def prepared(self, steps: Any, order: NDArray, n_train: int) -> tuple[Any, Any]:
-        train = self._frame if n_train == len(self._frame) else self._frame.iloc[order[:n_train]]
-        steps.fit(train)
+        # The training rows are not kept beyond the fit.
+        steps.fit(self._frame if n_train == len(self._frame) else self._frame.iloc[order[:n_train]])
         return steps, steps.transform_rows(self._frame, order)
 
 
