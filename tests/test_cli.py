@@ -126,6 +126,10 @@ def test_evaluate_explain_and_inspect(tmp_path, work):
     for part in ("PairwiseRanker(alpha=0.01", "300 rows of train.csv", "sha256", "none: it can be loaded"):
         assert part in result.stdout
     assert json.loads(run("inspect", model, "--json").stdout)["target"] == "y"
+    one_class = run("evaluate", model, new, "--by", "y", "--k", "1000")
+    assert "one class only" in one_class.stdout
+    assert "there are no 1000 rows" in one_class.stderr
+    assert "is there already" in fails("evaluate", model, new, "--curves", picture)
 
 
 def test_export(tmp_path, work):
@@ -145,6 +149,7 @@ BAD = [
     ("junk.parquet", b"\x00\x01\x02\xff" * 50, "cannot be read as Parquet"),
     ("junk.npz", b"\x00\x01\x02\xff" * 50, "cannot be read as a NumPy archive"),
     ("quote.csv", b'x,y\n1,yes\n2,"no\n3,yes\n4,no\n', "line 3: a quote opens here and never closes"),
+    ("utf16.csv", "x,y\n1,2\n".encode("utf-16"), "UTF-16"),
     ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not text in UTF-8"),
     ("none.csv", None, "there is no such file"),
 ]
@@ -185,6 +190,12 @@ def test_what_cannot_be_is_said(tmp_path, work):
     assert "must then go to a file" in fails("rank", model, new, "--json")
     assert "standard input, line 2" in fails("rank", model, "-", given="id,age,job,seen,note,city\n1,2\n")
     assert "no paper 'x'" in fails("reproduce", "x")
+    assert "overwrite what is read" in fails("fit", new, "-t", "y", "-o", new, "--force")
+    assert "overwrite what is read" in fails("rank", model, new, "-o", model, "--force")
+    assert "a model goes into a file" in fails("fit", new, "-t", "y", "-o", "-")
+    assert "ends in .png" in fails("evaluate", model, new, "--curves", tmp_path / "c.txt")
+    assert "none.toml: no such file" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "--params", "none.toml")
+    assert "this is a directory" in fails("fit", tmp_path, "-t", "y", "-o", tmp_path / "m")
     (tmp_path / "bad.toml").write_text("alpha = = 1")
     said = fails("fit", new, "-t", "y", "-o", tmp_path / "m", "--params", tmp_path / "bad.toml")
     assert "bad.toml: not TOML" in said

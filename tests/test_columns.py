@@ -107,11 +107,11 @@ def test_rare_categories_go_together():
 
 def test_dates_of_all_kinds_are_days():
     days = pd.DataFrame({"d": [pd.Timestamp("1970-01-02"), pd.NaT, pd.Timestamp("1970-01-11 12:00")]})
-    assert_allclose(column_floats(days["d"]), [1.0, np.nan, 10.5])
-    assert_allclose(column_floats(days["d"].dt.tz_localize("CET")), [1.0 - 1 / 24, np.nan, 10.5 - 1 / 24])
+    assert_allclose(column_floats(days["d"], dates=True), [1.0, np.nan, 10.5])
+    assert_allclose(column_floats(days["d"].dt.tz_localize("CET"), dates=True), [1.0 - 1 / 24, np.nan, 10.5 - 1 / 24])
     plain = pd.DataFrame({"d": [stamp.date() if stamp is not pd.NaT else None for stamp in days["d"]]}, dtype=object)
     assert plan_columns(plain).dates == ["d"]
-    assert_allclose(column_floats(plain["d"]), [1.0, np.nan, 10.0])
+    assert_allclose(column_floats(plain["d"], dates=True), [1.0, np.nan, 10.0])
     assert clone(NumberColumns()).fit(days).get_feature_names_out().tolist() == ["d"]
 
 

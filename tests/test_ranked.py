@@ -87,7 +87,7 @@ def test_lines_are_written_as_they_came(tmp_path, model):
     path.write_bytes((text + "\r\n".join(rows) + "\r\n\r\n").encode())
     out = io.BytesIO()
     rank_file(model, path, out)
-    first, *rest = out.getvalue().decode().split("\n", 1)
+    first, *rest = out.getvalue().decode().split("\r\n", 1)
     assert first == '\ufeff"id";age;extra;seen;note;city;job;score;rank'
     for row in rows:
         assert row + ";" in rest[0]
@@ -242,7 +242,7 @@ def test_kinds_that_do_not_go_together(tmp_path, model):
     with pytest.raises(DataFileError, match="the model was fitted on a table with columns by name"):
         rank_file(model, tmp_path / "in.svm", tmp_path / "out.csv")
     table(5).to_csv(tmp_path / "in.csv", index=False)
-    with pytest.raises(DataFileError, match="goes into CSV, TSV, Parquet or Feather"):
+    with pytest.raises(DataFileError, match=r"a list goes into a file that ends in \.csv"):
         rank_file(model, tmp_path / "in.csv", tmp_path / "out.npz")
     (tmp_path / "there.csv").write_text("precious")
     with pytest.raises(FileExistsError, match=r"there\.csv is there already"):
@@ -252,6 +252,38 @@ def test_kinds_that_do_not_go_together(tmp_path, model):
     assert "rank" in (tmp_path / "there.csv").read_text()
     with pytest.raises(ValueError, match="top=0"):
         rank_file(model, tmp_path / "in.csv", tmp_path / "x.csv", top=0)
+
+
+def test_text_stays_text_in_other_formats(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"zip": rng.choice(["01234", "00501", "90210"], 40), "n": 9007199254740993 + np.arange(40)})
+    frame["x"] = rng.normal(size=40)
+    frame.assign(y=frame["x"] > 0).to_csv(tmp_path / "in.csv", index=False)
+    model = fit(tmp_path / "in.csv", "y", check=0)
+    rank_file(model, tmp_path / "in.csv", tmp_path / "out.parquet")
+    ranked = pd.read_parquet(tmp_path / "out.parquet")
+    assert sorted(ranked["n"]) == [str(n) for n in frame["n"]]
+    assert sorted(ranked["zip"]) == sorted(frame["zip"])
+
+
+def test_line_ends_stay_as_they_are(tmp_path, model):
+    table(5).drop(columns="note").to_csv(tmp_path / "in.csv", index=False, lineterminator="\r\n")
+    out = io.BytesIO()
+    rank_file(model, tmp_path / "in.csv", out, allow_missing=True)
+    assert out.getvalue().count(b"\r\n") == out.getvalue().count(b"\n") == 6
+
+
+def test_words_of_which_the_model_knows_none_are_named(tmp_path, model):
+    table(5).assign(city="x", job=["cook", "y", "y", "y", "y"]).to_csv(tmp_path / "in.csv", index=False)
+    assert rank_file(model, tmp_path / "in.csv", tmp_path / "out.csv").strangers == ["city"]
+
+
+def test_lists_within_rows_do_not_go_to_csv(tmp_path, model):
+    frame = table(5).assign(seen=lambda f: pd.to_datetime(f["seen"]), lists=[[1], [2], [3], [4], [5]])
+    frame.to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(DataFileError, match="try Parquet or Feather"):
+        rank_file(model, tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert rank_file(model, tmp_path / "in.parquet", tmp_path / "out.parquet").written == 5
 
 
 def test_packed_output_is_packed(tmp_path, model):

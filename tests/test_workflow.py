@@ -141,6 +141,65 @@ def test_odd_frames():
         assert_allclose(evaluate(again, frame).scores, evaluate(model, frame).scores)
 
 
+def test_numbers_in_disguise_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60).round(3)
+    frame = pd.DataFrame({"z": x**2, "late": x.astype(str), "money": [f"${v:.2f}" for v in x * 100], "y": x > 0})
+    frame.loc[30, "late"] = "oops"
+    notes = " ".join(fit(frame, "y", check=0).notes)
+    assert "left out late: words among its numbers, such as 'oops'" in notes
+    assert "left out money: not read as numbers, being written like '$" in notes
+    # A decimal comma, where the delimiter leaves no doubt.
+    frame[["z", "y"]].to_csv(tmp_path / "eu.csv", index=False, sep=";", decimal=",")
+    assert fit(tmp_path / "eu.csv", "y", check=0).columns == {"z": "number"}
+    frame[["z", "y"]].to_csv(tmp_path / "us.csv", index=False, sep=";")
+    assert fit(tmp_path / "us.csv", "y", check=0).columns == {"z": "number"}
+
+
+@pytest.mark.parametrize("spelling", ["true", "True", "TRUE"])
+def test_true_is_true_however_it_is_written(tmp_path, spelling):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"flag": rng.uniform(size=80) < 0.5, "x": rng.normal(size=80)})
+    frame["y"] = frame["flag"] ^ (rng.uniform(size=80) < 0.2)
+    model = fit(frame, "y", check=0)
+    words = frame.replace({True: spelling, False: {"true": "false", "True": "False", "TRUE": "FALSE"}[spelling]})
+    words.to_csv(tmp_path / "a.csv", index=False)
+    found = evaluate(model, tmp_path / "a.csv")
+    assert_allclose(found.scores, evaluate(model, frame).scores)
+    assert found.y.tolist() == frame["y"].tolist()
+
+
+def test_labels_that_the_model_does_not_know():
+    frame = pd.DataFrame({"x": np.arange(20.0), "y": np.where(np.arange(20) > 9, 1, -1)})
+    model = fit(frame, "y", check=0)
+    with pytest.raises(DataFileError, match="labels in 'y' that are neither '1' nor '-1': 0, 2"):
+        evaluate(model, frame.assign(y=np.arange(20) % 3))
+    grouped = fit(Matrix(np.eye(8), np.arange(8) % 2, np.arange(8) // 4), check=0)
+    with pytest.raises(DataFileError, match="the model ranks within groups, and there is no qid"):
+        evaluate(grouped, Matrix(np.eye(8), np.arange(8) % 2, None))
+    by_alphabet = fit(frame.assign(y=np.where(frame["y"] > 0, "good", "poor")), "y", check=0)
+    assert any("'poor' is taken for the positive label" in note for note in by_alphabet.notes)
+
+
+def test_infinite_values_of_matrices():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = X[:, 0] > 0
+    X[0, 1], X[1, 1] = np.inf, np.nan
+    assert np.isfinite(explain(fit(Matrix(X, y, None), check=0)).weights[0].weight)
+    with pytest.raises(DataFileError, match="not finite"):
+        fit(Matrix(sp.csr_matrix(X), y, None))
+
+
+def test_numbers_given_as_strings_are_numbers():
+    frame = pd.DataFrame({"x": np.linspace(0, 1, 30), "y": np.arange(30) > 14})
+    model = fit(frame, "y", check=0)
+    expected = model.estimator.decision_function(frame)
+    for kind in (str, object):
+        assert_allclose(model.estimator.decision_function(frame.assign(x=frame["x"].astype(kind))), expected)
+    decimals = frame.assign(x=[Decimal(str(v)) for v in frame["x"]])
+    assert_allclose(model.estimator.decision_function(decimals), expected)
+
+
 def test_reordered_columns_are_found_by_name():
     frame = pd.DataFrame({"a": np.arange(5.0), "b": 1000 + np.arange(5.0) ** 2})
     steps = NumberColumns().fit(frame)

@@ -27,6 +27,9 @@ _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"]
 
 
+_NOT_UTF8 = "not text in UTF-8; save the file in that encoding"
+
+
 class CsvProblem(ValueError):
     """What is wrong with a CSV file, and in which line."""
 
@@ -70,6 +73,8 @@ class CsvFile:
                 head += more
                 self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
                 text = head[len(self._skipped) :]
+                if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise CsvProblem("this is text in UTF-16; save it in UTF-8")
                 if b"\x00" in text:
                     raise CsvProblem("this is not a text file")
                 first = (text.splitlines() or [b""])[0]
@@ -84,6 +89,7 @@ class CsvFile:
         self.header = text[: ends[0]] if ends.size else text
         self._first_line = 1 + self._skipped.count(b"\n")
         self.names = self._read_names()
+        self._decimal = _decimal_mark(text[len(self.header) :], self.delimiter)
 
     def blocks(self, block_bytes: int = _BLOCK_BYTES) -> Iterator[Block]:
         """The rows, in blocks of about so many bytes."""
@@ -136,7 +142,7 @@ class CsvFile:
                 pa.BufferReader(block.text),
                 csv.ReadOptions(column_names=self.names, use_threads=False, block_size=block_size),
                 self._parsing(),
-                _conversion(columns, types, categories),
+                _conversion(columns, types, categories, self._decimal),
             )
 
         try:
@@ -149,7 +155,7 @@ class CsvFile:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
             raise self._problem(error, block) from None
         if any(_is_bytes(kind) for kind in table.schema.types):
-            raise CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
+            raise CsvProblem(_NOT_UTF8, block.line + _lines_before_bad_utf8(block.text))
         return table
 
     def tables(self, *, columns: Sequence[str] | None = None, types: Any = None, categories: int = 0) -> Iterator[Any]:
@@ -265,16 +271,21 @@ class CsvFile:
             row, expected, got = map(int, ragged.groups())
             problem = f"a row of {got} values, and the header has {expected} names (delimiter {self.delimiter!r})"
             return CsvProblem(problem, self._line_in(block, row - 1))
-        value = re.search(r"In CSV column #(\d+): .*conversion error to ([\w\[\], ]+): invalid value '(.*)'", text)
+        value = re.search(r"In CSV column #(\d+): .*conversion error to ([^:]+): [^']*'(.*)'", text)
         if value:
             name, kind, shown = self.names[int(value[1])], value[2], value[3]
+            zone = " with a zone" if "tz=" in kind else " without a zone" if kind.startswith("time") else ""
             kind = (
-                "a number" if kind in ("double", "int64") else "a date" if kind.startswith(("time", "date")) else kind
+                "a number"
+                if kind in ("double", "int64")
+                else f"a date{zone}"
+                if kind.startswith(("time", "date"))
+                else kind
             )
             problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
             return CsvProblem(problem, self._line_of_value(block, name, shown))
         if "UTF8" in text or "utf-8" in text.lower():
-            return CsvProblem("not text in UTF-8", block.line + _lines_before_bad_utf8(block.text))
+            return CsvProblem(_NOT_UTF8, block.line + _lines_before_bad_utf8(block.text))
         return CsvProblem(f"cannot be read as CSV ({text})", block.line)
 
     def _line_of_value(self, block: Block, name: str, value: str) -> int:
@@ -285,7 +296,21 @@ class CsvFile:
         return self._line_in(block, max(0, pc.index(column, pa.scalar(value)).as_py()))
 
 
-def _conversion(columns: Sequence[str] | None, types: Mapping[str, Any] | None, categories: int) -> Any:
+def _decimal_mark(text: bytes, delimiter: str) -> str:
+    """A comma where numbers are written with commas and none with a point, which a comma between values leaves open."""
+    if delimiter == ",":
+        return "."
+    begin, end = (
+        rb'(?:^|\n|%s)"?[-+]?' % re.escape(delimiter.encode()),
+        rb'"?(?=%s|\r|\n|$)' % re.escape(delimiter.encode()),
+    )
+    with_comma, with_point = (re.search(begin + rb"\d+" + mark + rb"\d+" + end, text) for mark in (rb",", rb"\."))
+    return "," if with_comma and not with_point else "."
+
+
+def _conversion(
+    columns: Sequence[str] | None, types: Mapping[str, Any] | None, categories: int, decimal: str = "."
+) -> Any:
     """How values are read: nothing is a boolean (true and false are categories), and empty values are missing."""
     from pyarrow import csv
 
@@ -293,6 +318,7 @@ def _conversion(columns: Sequence[str] | None, types: Mapping[str, Any] | None, 
         include_columns=None if columns is None else list(columns),
         column_types=dict(types) if types else None,
         null_values=_MISSING,
+        decimal_point=decimal,
         true_values=[],
         false_values=[],
         strings_can_be_null=True,

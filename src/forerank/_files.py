@@ -37,7 +37,10 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(out)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             if target.suffix.lower() in (".gz", ".bz2"):

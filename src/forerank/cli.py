@@ -47,7 +47,7 @@ DataFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of everything that is drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn at random.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Of a CSV file; guessed from its header.")]
 Format = Annotated[
@@ -134,6 +134,9 @@ def fit(
     with _one_line_errors():
         if file.startswith("--"):
             raise ValueError(f"FILE comes first, then parameters of the ranker: forerank fit FILE ... {file} VALUE")
+        if str(out) == "-":
+            raise ValueError("a model goes into a file: -o MODEL")
+        _refuse_same(out, file, params)
         chosen = _parameters(params, context.args)
         name = ranker or chosen.pop("ranker", "PairwiseRanker")
         chosen.pop("ranker", None)
@@ -211,6 +214,7 @@ def rank(
     with _one_line_errors():
         if as_json and out == "-":
             raise ValueError("--json says what was written; the list itself must then go to a file: -o FILE")
+        _refuse_same(out, model, file)
         from forerank.models import load_model
         from forerank.ranked import rank_file
 
@@ -232,6 +236,8 @@ def rank(
         console = _console(stderr=True)
         if found.missing:
             console.print(f"taken as empty: {escape(', '.join(found.missing))}")
+        if found.strangers:
+            console.print(f"the model knows no value of: {escape(', '.join(found.strangers))}", highlight=False)
         if found.unused:
             console.print(f"kept, not used by the model: {escape(', '.join(found.unused))}", highlight=False)
         where = "" if out == "-" else f" to {out}"
@@ -276,6 +282,8 @@ def evaluate(
         from forerank.models import load_model
 
         if curves is not None:
+            if curves.suffix.lower() != ".png":
+                raise ValueError(f"{curves}: the picture is a PNG; choose a name that ends in .png")
             refuse_existing(curves, force=force)
         loaded = load_model(model)
         with _spooled(file, format) as path, _status(quiet) as say:
@@ -310,7 +318,7 @@ def evaluate(
             }
         )
         return
-    _remark(remarks, quiet)
+    _remark(remarks + [f"there are no {place} rows" for place in k or () if place > found.rows], quiet)
     console = _console()
     title = f"{found.rows:,} rows: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
     console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
@@ -518,6 +526,8 @@ def _one_line_errors() -> Iterator[None]:
 
 def _fail(error: Exception) -> NoReturn:
     text = " ".join(str(error).split("\n"))
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
     typer.echo(f"forerank: {text}", err=True)
     raise typer.Exit(2) from None
 
@@ -537,6 +547,13 @@ def _remark(remarks: list[str], quiet: bool) -> None:
 
 
 # --- Files and options ---
+
+
+def _refuse_same(out: Any, *inputs: Any) -> None:
+    """A command does not overwrite what it reads, not even with --force."""
+    for each in inputs:
+        if each not in (None, "-") and Path(out).exists() and Path(each).exists() and Path(out).samefile(each):
+            raise ValueError(f"{out} would overwrite what is read; choose another name")
 
 
 @contextmanager
@@ -666,7 +683,7 @@ def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float
 
 
 def _parts_table(by: str, groups: dict[str, Any]) -> Table:
-    names = next(([each.name for each in measures] for measures in groups.values() if measures), [])[:3]
+    names = next(([each.name for each in measures] for measures in groups.values() if measures), ["AUC"])[:3]
     table = Table(title=f"By {escape(by)}", title_justify="left")
     table.add_column(escape(by))
     for name in names:
@@ -679,7 +696,11 @@ def _parts_table(by: str, groups: dict[str, Any]) -> Table:
 
 def main() -> None:
     """Entry point."""
-    app()
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        typer.echo("forerank: interrupted", err=True)
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ _NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
 # Rows that are made into numbers at a time.
 _ROWS_AT_A_TIME = 1 << 16
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
+# As Python and R write what others write in small letters.
+_WORDS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
+# What people write for numbers and readers do not take for them: money, shares, commas.
+_LIKE_A_NUMBER = re.compile(r"^[^\w\s]?\s?[-+]?\d[\d.,' ]*\s?[^\w\s]?$")
 # A matrix with this share of numbers that are not zero is made dense.
 _DENSE_ENOUGH = 0.6
 
@@ -186,7 +190,7 @@ def _kind(column: Any) -> tuple[str, str | None]:
         return "", "empty"
     if len(values) == 1 and n_missing == 0:
         return "", "the same in every row"
-    if types.is_datetime64_any_dtype(column.dtype) or (column.dtype == object and _all_are(column, datetime.date)):
+    if _holds_dates(column):
         return "dates", None
     if types.is_numeric_dtype(column.dtype):
         if types.is_integer_dtype(column.dtype) and n_missing == 0 and len(values) == len(column) >= _FEWEST_FOR_AN_ID:
@@ -197,8 +201,27 @@ def _kind(column: Any) -> tuple[str, str | None]:
         return "numbers", None
     n_known = len(column) - n_missing
     if n_known >= _FEWEST_FOR_AN_ID and len(values) >= _OWN_VALUES * n_known and _words(values) < _WORDS_OF_A_TEXT:
-        return "", "an id: another string in nearly every row"
+        return "", _why_an_id(values)
     return ("texts" if _words(values) >= _WORDS_OF_A_TEXT else "categories"), None
+
+
+def _why_an_id(values: Any) -> str:
+    """An id, unless most of the strings are numbers in disguise."""
+    some = [str(value) for value in values[:: max(1, len(values) // 1000)]]
+    odd = next((value for value in map(str, values) if not _is_number(value)), None)
+    if odd is not None and np.mean([_is_number(value) for value in some]) > 0.5:
+        return f"words among its numbers, such as {odd!r}: mend them"
+    if odd is not None and np.mean([bool(_LIKE_A_NUMBER.match(value)) for value in some]) > 0.5:
+        return f"not read as numbers, being written like {odd!r}"
+    return "an id: another string in nearly every row"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def distinct(column: Any) -> tuple[NDArray[np.integer], Any]:
@@ -436,7 +459,7 @@ def category_codes(column: Any) -> tuple[NDArray[np.integer], NDArray]:
         codes, values = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
         codes, values = distinct(column)
-    texts = np.array([str(value) for value in values], dtype=object)
+    texts = np.array([_WORDS.get(str(value), str(value)) for value in values], dtype=object)
     if codes.size and codes.min() < 0:
         codes = np.where(codes < 0, len(texts), codes)
         texts = np.append(texts, "")
@@ -457,6 +480,8 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     median_, mean_, scale_ : arrays
         Of each column; mean and standard deviation with the missing ones filled.
+    dates_ : list of bool
+        Whether it holds dates.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -464,8 +489,9 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
         self.median_, self.mean_, self.scale_ = np.zeros((3, self.n_features_in_))
+        self.dates_ = [_holds_dates(X[name]) for name in self.feature_names_in_]
         for k, name in enumerate(self.feature_names_in_):
-            values = column_floats(X[name])
+            values = column_floats(X[name], dates=self.dates_[k])
             known = np.isfinite(values)
             if known.any():
                 self.median_[k] = np.median(values if known.all() else values[known])
@@ -485,14 +511,14 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform_column(self, column: Any, k: int) -> NDArray[np.float64]:
         """The scaled numbers of column k."""
-        values = column_floats(column)
+        values = column_floats(column, dates=self.dates_[k])
         values = np.where(np.isfinite(values), values, self.median_[k])
         values -= self.mean_[k]
         values /= self.scale_[k]
         return values
 
 
-def column_floats(column: Any) -> NDArray[np.float64]:
+def column_floats(column: Any, *, dates: bool = False) -> NDArray[np.float64]:
     """Numbers as doubles, dates as days since 1970; missing ones as NaN. Of pandas or pyarrow."""
     import pandas as pd
 
@@ -502,13 +528,23 @@ def column_floats(column: Any) -> NDArray[np.float64]:
         if types.is_floating(column.type) or types.is_integer(column.type):
             return column.to_numpy().astype(np.float64, copy=False)
         column = column.to_pandas()
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if not dates or pd.api.types.is_numeric_dtype(column.dtype):  # days already
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            column = pd.to_numeric(column.astype(object)).astype(np.float64)  # strings and decimals that are numbers
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     # Microseconds: nanoseconds end in the year 2262, and open ends are written as 9999-12-31.
     times = column.to_numpy(dtype="datetime64[us]")
     return np.where(np.isnat(times), np.nan, times.astype(np.int64) / _MICROSECONDS_OF_A_DAY)
+
+
+def _holds_dates(column: Any) -> bool:
+    from pandas.api import types
+
+    if types.is_datetime64_any_dtype(column.dtype):
+        return True
+    return column.dtype == object and _all_are(column, datetime.date)
 
 
 class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]

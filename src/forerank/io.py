@@ -80,6 +80,17 @@ class Matrix:
     zero_based: bool = True
 
 
+def check_readable(path: Any) -> None:
+    """Refuse a file that is not there, a directory, an empty file."""
+    target = Path(path)
+    if not target.exists():
+        raise DataFileError(path, "there is no such file")
+    if target.is_dir():
+        raise DataFileError(path, "this is a directory")
+    if target.is_file() and target.stat().st_size == 0:
+        raise DataFileError(path, "the file is empty")
+
+
 def file_kind(path: Any) -> str:
     """One of "csv", "tsv", "parquet", "feather", "svmlight" and "npz", by the suffix; .gz and .bz2 may follow it.
 
@@ -164,7 +175,7 @@ def read_matrix(path: Any, *, zero_based: bool | None = None) -> Matrix:
     Columns of svmlight are counted from 0 where `zero_based`; by default where the file has a column 0.
     """
     kind = file_kind(path)
-    _check_readable(path)
+    check_readable(path)
     if kind == "npz":
         return _read_npz(path)
     if kind != "svmlight":
@@ -193,7 +204,7 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
 
 def open_csv(path: Any, delimiter: str | None = None) -> CsvFile:
     """A CSV file that can be read block by block."""
-    _check_readable(path)
+    check_readable(path)
     if delimiter is not None:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
         if len(delimiter.encode()) != 1 or delimiter in '"\r\n':
@@ -222,7 +233,7 @@ def _batches(
     path: Any, columns: Sequence[str] | None, delimiter: str | None, types: Any, categories: int, *, whole: bool
 ) -> Iterator:
     kind = file_kind(path)
-    _check_readable(path)
+    check_readable(path)
     if not all(find_spec(name) for name in ("pandas", "pyarrow")):
         raise ImportError("Tables are read with pandas and pyarrow: pip install 'forerank[files]'")
     if kind in ("svmlight", "npz"):
@@ -266,6 +277,7 @@ def _parquet(path: Any, columns: Any) -> Iterator:
 
     try:
         with pq.ParquetFile(path) as file:
+            _refuse_twins(path, file.schema_arrow.names)
             pick_columns(path, file.schema_arrow.names, *(columns or []))
             yield from file.iter_batches(columns=None if columns is None else list(columns))
             if file.metadata.num_rows == 0:
@@ -279,12 +291,19 @@ def _feather(path: Any, columns: Any) -> Iterator:
 
     try:
         with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as file:
+            _refuse_twins(path, file.schema.names)
             pick_columns(path, file.schema.names, *(columns or []))
             for k in range(file.num_record_batches):
                 batch = file.get_batch(k)
                 yield batch if columns is None else batch.select(list(columns))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise DataFileError(path, f"cannot be read as Feather ({first_line(error)})") from None
+
+
+def _refuse_twins(path: Any, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise DataFileError(path, f"more than one column is called {twice[0]!r}")
 
 
 def to_frame(table: Any) -> "pd.DataFrame":
@@ -298,6 +317,8 @@ def to_frame(table: Any) -> "pd.DataFrame":
             table = table.set_column(k, name, column.cast(pa.string()))
         elif pa.types.is_decimal(kind):
             table = table.set_column(k, name, column.cast(pa.float64()))
+        elif pa.types.is_time(kind):
+            table = table.set_column(k, name, column.cast(pa.string()))
         elif pa.types.is_date(kind):
             table = table.set_column(k, name, column.cast(pa.timestamp("s")))
     return table.to_pandas(date_as_object=False, split_blocks=True, self_destruct=True)
@@ -317,7 +338,7 @@ def iter_matrix(path: Any, *, zero_based: bool = False, block_bytes: int = 1 << 
     block_bytes : int
         About so many bytes of text at a time.
     """
-    _check_readable(path)
+    check_readable(path)
     rest, line, empty = b"", 1, True
     with own_errors(path), _unpacked(path) as file:
         while True:
@@ -416,16 +437,6 @@ def _read_npz(path: Any) -> Matrix:
 
 
 # --- Files ---
-
-
-def _check_readable(path: Any) -> None:
-    target = Path(path)
-    if not target.exists():
-        raise DataFileError(path, "there is no such file")
-    if target.is_dir():
-        raise DataFileError(path, "this is a directory")
-    if target.stat().st_size == 0:
-        raise DataFileError(path, "the file is empty")
 
 
 def _unpacked(path: Any) -> BinaryIO:

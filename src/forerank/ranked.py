@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._csv import Block, CsvFile
-from forerank._files import opened_atomically
+from forerank._files import first_line, opened_atomically
 from forerank.columns import as_frame
 from forerank.io import DataFileError, file_kind, iter_batches, iter_matrix, open_csv, own_errors, read_matrix, to_frame
 from forerank.models import Model
@@ -30,6 +30,7 @@ __all__ = ["RankedList", "Sorter", "rank_file", "rank_frame"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
+Scores = Callable[[Any], Floats]
 
 # Bytes of rows that are sorted in memory: few, since rows are gathered from anywhere among them, which is four times
 # faster within the caches. Runs grow as they become many. Then the rows of each run that are read at a time.
@@ -39,6 +40,7 @@ _RUNS_OF_A_SIZE = 64
 # Rows that are written at a time, and of which so many are held before the first ones are picked.
 _ROWS_AT_A_TIME = 1 << 16
 _SCORE, _RANK = "score", "rank"
+_KINDS_OF_LISTS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
 # Beside the columns of a file while they are sorted.
 _KEY, _GROUP = "__forerank_key", "__forerank_group"
 
@@ -57,6 +59,8 @@ class RankedList:
         Columns of the model that the file does not have; taken as empty.
     unused : list of str
         Columns that the model does not read.
+    strangers : list of str
+        Columns of words of which the model knows none.
     names : tuple of str
         Of the columns that hold score and rank.
     """
@@ -65,6 +69,7 @@ class RankedList:
     written: int = 0
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
     names: tuple[str, str] = (_SCORE, _RANK)
 
 
@@ -131,17 +136,18 @@ def rank_file(
     if bool(model.columns) != (kind not in ("svmlight", "npz")):
         expected = "a table with columns by name" if model.columns else "a matrix (svmlight or .npz)"
         raise DataFileError(path, f"the model was fitted on {expected}")
-    out_kind = "csv" if hasattr(out, "write") else file_kind(out)
-    if out_kind in ("svmlight", "npz"):
-        raise DataFileError(out, "a list with all columns goes into CSV, TSV, Parquet or Feather")
+    out_kind = "csv" if hasattr(out, "write") else _KINDS_OF_LISTS.get(_suffix(out))
+    if out_kind is None:
+        raise DataFileError(out, f"a list goes into a file that ends in {', '.join(_KINDS_OF_LISTS)} (.gz, .bz2)")
     csv = open_csv(path, delimiter) if is_csv else None
     keeps_mark = csv is not None and (kind == "csv" or hasattr(out, "write"))
     mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None and keeps_mark else ","
     verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
+    score = table_scores(model)
     if csv is not None:
-        batches = _csv_rows(model, path, csv, verbatim, allow_missing, result, progress)
+        batches = _csv_rows(model, score, path, csv, verbatim, allow_missing, result, progress)
     elif model.columns:
-        batches = _table_rows(model, path, allow_missing, result, progress)
+        batches = _table_rows(model, score, path, allow_missing, result, progress)
     else:
         batches = _matrix_rows(model, path, result, progress)
     with tempfile.TemporaryDirectory(prefix="forerank-") as runs, opened_atomically(out, force=force) as file:
@@ -149,6 +155,7 @@ def rank_file(
         for rows, scores, groups in batches:
             result.rows += len(scores)
             sorter.add(rows, scores, groups)
+        result.strangers = score.strangers() if isinstance(score, LinearScorer) else []
         if result.rows == 0:
             raise DataFileError(path, "there are column names but no rows")
         if verbatim and csv is not None:
@@ -167,7 +174,14 @@ def rank_file(
 
 
 def _csv_rows(
-    model: Model, path: Any, csv: CsvFile, verbatim: bool, allow_missing: bool, result: RankedList, progress: Progress
+    model: Model,
+    score: Scores,
+    path: Any,
+    csv: CsvFile,
+    verbatim: bool,
+    allow_missing: bool,
+    result: RankedList,
+    progress: Progress,
 ) -> Iterator[tuple[Any, Floats, Integers | None]]:
     import pyarrow as pa
 
@@ -185,22 +199,22 @@ def _csv_rows(
         # In another form, values are still the text that they are in the file.
         return block, table, csv.parse(block, types=dict.fromkeys(csv.names, pa.string()))
 
-    score, groups = _arrow_scores(model, path, result.missing), _Numbering()
+    scored, groups = _arrow_scores(model, score, path, result.missing), _Numbering()
     size, done = Path(path).stat().st_size, 0
     packed = Path(path).suffix.lower() in (".gz", ".bz2")
     with own_errors(path):
         for block, table, rows in side_by_side(parsed, csv.blocks()):
             number = None if model.group is None else groups.of(_group_column(table, model.group, path))
-            yield rows, score(table), number
+            yield rows, scored(table), number
             done += len(block.text)
             progress(min(1.0, done / size) if not packed else 0.0)
 
 
-def _arrow_scores(model: Model, path: Any, missing: list[str]) -> Callable[[Any], Floats]:
+def _arrow_scores(model: Model, score: Scores, path: Any, missing: list[str]) -> Scores:
     """A function from pyarrow tables to scores: straight from their columns where the model is linear."""
     import pyarrow as pa
 
-    score, types = table_scores(model), column_types(model)
+    types = column_types(model)
 
     def linear(table: Any) -> Floats:
         for name in missing:
@@ -214,11 +228,11 @@ def _arrow_scores(model: Model, path: Any, missing: list[str]) -> Callable[[Any]
 
 
 def _table_rows(
-    model: Model, path: Any, allow_missing: bool, result: RankedList, progress: Progress
+    model: Model, score: Scores, path: Any, allow_missing: bool, result: RankedList, progress: Progress
 ) -> Iterator[tuple[Any, Floats, Integers | None]]:
     import pyarrow as pa
 
-    score, groups = table_scores(model), _Numbering()
+    groups = _Numbering()
     size, done = Path(path).stat().st_size, 0
     for batch in iter_batches(path):
         table = pa.Table.from_batches([batch])
@@ -268,6 +282,14 @@ def _group_column(table: Any, group: str, path: Any) -> Any:
     if column.isna().any():
         raise DataFileError(path, f"the column of groups, {group!r}, is empty in some rows")
     return column.astype(str)
+
+
+def _suffix(path: Any) -> str:
+    """The last suffix, or the one before .gz and .bz2."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".bz2"):
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
 
 
 def free_names(names: list[Any]) -> tuple[str, str]:
@@ -493,7 +515,8 @@ class _LineWriter:
     def __init__(self, file: BinaryIO, csv: CsvFile, names: tuple[str, str]) -> None:
         self._file, self._mark = file, csv.delimiter
         header = csv.header.rstrip(b"\r\n")
-        self._file.write(header + self._mark.join(["", *names]).encode() + b"\n")
+        self._end = "\r\n" if csv.header.endswith(b"\r\n") else "\n"
+        self._file.write(header + self._mark.join(["", *names]).encode() + self._end.encode())
 
     def made(self, part: Sorted) -> Any:
         """The text of rows."""
@@ -502,7 +525,7 @@ class _LineWriter:
 
         score, rank = (pc.cast(pa.array(values), pa.string()) for values in (part.score, part.rank))
         lines = part.table["line"].combine_chunks()
-        ends = pc.binary_join_element_wise(rank, "", "\n")
+        ends = pc.binary_join_element_wise(rank, "", self._end)
         text = pc.binary_join_element_wise(lines, score, ends, self._mark)
         _, offsets, data = text.buffers()
         span = np.frombuffer(offsets, dtype=np.int32)[[text.offset, text.offset + len(text)]]
@@ -530,9 +553,16 @@ class _TableWriter:
         return table.append_column(self._names[1], pa.array(part.rank))
 
     def write(self, piece: Any) -> None:
-        if self._writer is None:
-            self._writer = self._opened(piece.schema)
-        self._writer.write_table(piece)
+        import pyarrow as pa
+
+        try:
+            if self._writer is None:
+                self._writer = self._opened(piece.schema)
+            self._writer.write_table(piece)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataFileError(
+                "the list", f"cannot be written ({first_line(error)}); try Parquet or Feather"
+            ) from None
 
     def _opened(self, schema: Any) -> Any:
         import pyarrow as pa

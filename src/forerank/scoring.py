@@ -6,7 +6,7 @@ a score.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,17 @@ class LinearScorer:
     terms : dict
         For each column of the table, what it adds to the scores of a frame.
     intercept : float
+    met : dict
+        For each column of words that was scored, whether the model knew any of them.
     """
 
     terms: dict[str, Term]
     intercept: float
+    met: dict[str, bool] = field(default_factory=dict)
+
+    def strangers(self) -> list[str]:
+        """Columns of words of which none so far was among those of the training rows."""
+        return [name for name, known in self.met.items() if not known]
 
     def __call__(self, frame: Any) -> Floats:
         """Scores of the rows of a frame, or of a pyarrow table whose categories are dictionaries."""
@@ -67,15 +74,16 @@ def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
         return None
     weights = np.asarray(ranker.coef_, dtype=np.float64).ravel()
     terms: dict[str, Term] = {}
+    met: dict[str, bool] = {}
     for name, step, columns in steps.transformers_:
         part = weights[steps.output_indices_[name]]
         if isinstance(step, CategoryColumns):
-            terms |= _category_terms(step, part)
+            terms |= _category_terms(step, part, met)
         elif isinstance(step, TextColumn):
             terms[columns[0]] = _text_term(step, part)
         else:
             terms |= _number_terms(step, part)
-    return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]))
+    return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]), met)
 
 
 def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
@@ -85,8 +93,8 @@ def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
     return {str(name): term(k, float(weights[k])) for k, name in enumerate(step.feature_names_in_)}
 
 
-def _category_terms(step: CategoryColumns, weights: Floats) -> dict[str, Term]:
-    def term(encoder: Any, part: Floats) -> Term:
+def _category_terms(step: CategoryColumns, weights: Floats, met: dict[str, bool]) -> dict[str, Term]:
+    def term(name: str, encoder: Any, part: Floats) -> Term:
         lookup = np.append(part, 0.0)  # the last for values without a column
         known: dict[str, float] = {}
 
@@ -94,6 +102,9 @@ def _category_terms(step: CategoryColumns, weights: Floats) -> dict[str, Term]:
             codes, values = category_codes(column)
             new = np.array([value for value in values if value not in known], dtype=object)
             if new.size:
+                words = set(new.tolist()) - {""}
+                if words:
+                    met[name] = met.get(name, False) or not words.isdisjoint(encoder.categories_[0].tolist())
                 if len(known) > _VALUES_REMEMBERED:
                     known.clear()
                     new = values
@@ -104,7 +115,7 @@ def _category_terms(step: CategoryColumns, weights: Floats) -> dict[str, Term]:
 
     terms, first = {}, 0
     for name, encoder, width in zip(step.feature_names_in_, step.encoders_, step.widths_, strict=True):
-        terms[str(name)] = term(encoder, weights[first : first + width])
+        terms[str(name)] = term(str(name), encoder, weights[first : first + width])
         first += width
     return terms
 

@@ -7,7 +7,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +25,16 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from forerank import estimators
 from forerank.columns import as_frame, distinct, plan_columns
 from forerank.evaluation import Measure, measure
-from forerank.io import DataFileError, Matrix, file_kind, open_csv, pick_columns, read_matrix, read_table
+from forerank.io import (
+    DataFileError,
+    Matrix,
+    check_readable,
+    file_kind,
+    open_csv,
+    pick_columns,
+    read_matrix,
+    read_table,
+)
 from forerank.models import Model
 from forerank.scoring import LinearScorer, column_types, matrix_scores, model_frame, scorer_of, table_scores
 
@@ -112,6 +121,9 @@ def fit(
             f"{', '.join(name for name in ranker_names() if _takes_groups(name))}."
         )
     notes = table.notes()
+    if labels.get("by_alphabet"):
+        notes.append(f"{labels['positive']!r} is taken for the positive label, being the later word: see --positive")
+    labels.pop("by_alphabet", None)
     measures: list[Measure] = []
     order, n_train = _split(y, table.groups, check, seed)
     if n_train < y.size:
@@ -125,7 +137,7 @@ def fit(
         except ValueError as error:
             notes.append(f"not measured: {error}")
     elif check > 0.0:
-        notes.append("not measured: too few rows to keep any aside")
+        notes.append("not measured: too few rows of some class to keep any aside")
     say(f"fitting on {y.size:,} rows")
     prepared, fitted, _ = _fit_rows(steps, model, table, y, np.arange(y.size), y.size)
     summary = {
@@ -246,6 +258,8 @@ class _Source:
     def __init__(self, data: Any, delimiter: str | None = None) -> None:
         self._data, self._delimiter = data, delimiter
         in_memory = isinstance(data, Matrix) or hasattr(data, "columns") or hasattr(data, "to_pandas")
+        if not in_memory:
+            check_readable(data)
         self.is_table = not isinstance(data, Matrix) and (in_memory or file_kind(data) not in ("svmlight", "npz"))
         self.path: Any = data
         if in_memory:
@@ -324,6 +338,11 @@ class _Rows:
         if target is not None:
             raise source.error(f"this is a matrix with its own labels; leave the target {target!r} out")
         matrix = source.matrix(zero_based)
+        if sp.issparse(matrix.X):
+            if not np.isfinite(matrix.X.data).all():
+                raise source.error("there are values that are not finite numbers")
+        elif not np.isfinite(matrix.X).all():  # infinite numbers are missing, as in tables
+            matrix = replace(matrix, X=np.where(np.isfinite(matrix.X), matrix.X, np.nan))
         if group not in (None, "qid"):
             raise source.error(f"the groups of a matrix are called qid, not {group!r}")
         if group == "qid" and matrix.qid is None:
@@ -350,8 +369,13 @@ class _Rows:
         return steps, steps.transform(X)
 
 
-def _labels(source: _Source, column: Any, target: str, positive: Any) -> tuple[NDArray, dict[str, Any]]:
-    """Labels that rankers take, True for the positive ones or grades, and a word on them."""
+def _labels(
+    source: _Source, column: Any, target: str, positive: Any, negative: str | None = None
+) -> tuple[NDArray, dict[str, Any]]:
+    """Labels that rankers take, True for the positive ones or grades, and a word on them.
+
+    Where a negative label is named, too, there may be no other.
+    """
     import pandas as pd
 
     codes, found = distinct(as_frame(pd.DataFrame({target: column}))[target])
@@ -369,7 +393,11 @@ def _labels(source: _Source, column: Any, target: str, positive: Any) -> tuple[N
         hit = np.array([_same_label(value, positive) for value in values])
         if not hit.any():
             raise source.error(f"no label in {target!r} is {positive!r}; there are {shown}")
-        return hit[codes], _label_words(hit[codes], str(positive), None)
+        others = [value for value in values[~hit] if negative is not None and not _same_label(value, negative)]
+        if others:
+            shown = ", ".join(_shown(value) for value in others[:6])
+            raise source.error(f"labels in {target!r} that are neither {positive!r} nor {negative!r}: {shown}")
+        return hit[codes], _label_words(hit[codes], str(positive), negative)
     if not numeric:
         words = np.array([_as_number(value) is None for value in values])
         if words.any() and not words.all():
@@ -385,7 +413,9 @@ def _labels(source: _Source, column: Any, target: str, positive: Any) -> tuple[N
     if values.size == 2:
         low, high = values[ascending]
         hit = codes == ascending[1]
-        return hit, _label_words(hit, _shown(high), _shown(low))
+        words_of_yes = ("y", "yes", "t", "true", "p", "pos", "positive")
+        named = {"by_alphabet": not numeric and _as_number(high) is None and str(high).lower() not in words_of_yes}
+        return hit, {**_label_words(hit, _shown(high), _shown(low)), **named}
     if values.size > _MOST_GRADES:
         raise source.error(
             f"{target!r} has {values.size} different numbers; a ranker takes two classes or up to {_MOST_GRADES} "
@@ -399,8 +429,8 @@ def _labels(source: _Source, column: Any, target: str, positive: Any) -> tuple[N
 def _same_label(value: Any, wanted: Any) -> bool:
     """Whether two labels are the same word, or the same number: 1, 1.0 and "1"."""
     one, other = _as_number(value), _as_number(wanted)
-    words = str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
-    return str(value) == words or (one is not None and one == other)
+    words = [str(each).lower() if str(each).lower() in ("true", "false") else str(each) for each in (value, wanted)]
+    return words[0] == words[1] or (one is not None and one == other)
 
 
 def _as_number(value: Any) -> float | None:
@@ -486,7 +516,7 @@ def evaluate(
         if target is None:
             raise source.error("name the target; the model has none")
         pick_columns(source.path, list(frame.columns), target, by, model.group)
-        y, labels = _labels(source, frame[target], target, positive)
+        y, labels = _labels(source, frame[target], target, positive, model.summary.get("negative"))
         scores = table_scores(model)(model_frame(model, frame, source.path, allow_missing=allow_missing))
         groups = None if model.group is None else source.words(frame, model.group)
         if by is not None:
@@ -495,11 +525,10 @@ def evaluate(
         if by is not None:
             raise source.error("a matrix has no columns by which to part the rows")
         rows = _Rows(source, target, None, model.summary.get("zero_based"))
-        y, labels = _labels(source, rows.label_column, rows.target, positive)
+        if model.summary.get("groups") is not None and rows.groups is None:
+            raise source.error("the model ranks within groups, and there is no qid")
+        y, labels = _labels(source, rows.label_column, rows.target, positive, model.summary.get("negative"))
         scores, groups = matrix_scores(model, rows.X, source.path), rows.groups
-    negative = model.summary.get("negative")
-    if negative is not None and f"not {positive}" in labels["classes"]:
-        labels["classes"][negative] = labels["classes"].pop(f"not {positive}")
     places = list(k)
 
     def measured(chosen: NDArray) -> list[Measure]:
