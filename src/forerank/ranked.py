@@ -9,6 +9,7 @@ import csv as python_csv
 import io
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,12 +34,14 @@ Progress = Callable[[float], None]
 Scores = Callable[[Any], Floats]
 
 # Bytes of rows that are sorted in memory: few, since rows are gathered from anywhere among them, which is four times
-# faster within the caches. Runs grow as they become many. Then the rows of each run that are read at a time.
+# faster within the caches. Runs grow as they become many.
 _MEMORY = 32 << 20
-_ROWS_OF_A_RUN = 1 << 13
-_RUNS_OF_A_SIZE = 64
-# Rows that are written at a time, and of which so many are held before the first ones are picked.
-_ROWS_AT_A_TIME = 1 << 16
+_RUNS_OF_A_SIZE = 256
+# Rows of a run that are read at a time, and of all runs together that are merged at a time; rows that are written at a
+# time, and of which so many are held before the first ones are picked.
+_ROWS_OF_A_RUN = 1 << 11
+_ROWS_TO_MERGE = 1 << 18
+_ROWS_AT_A_TIME = 1 << 15
 _SCORE, _RANK = "score", "rank"
 _KINDS_OF_LISTS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
 # Beside the columns of a file while they are sorted.
@@ -354,6 +357,8 @@ class Sorter:
         self._held_bytes = self._held_rows = 0
         self._kept_rows = 0
         self._runs: list[Path] = []
+        self._writer = ThreadPoolExecutor(1)
+        self._writing: Future | None = None
         self._grouped = False
 
     def add(self, rows: Any, score: Floats, group: Integers | None = None) -> None:
@@ -367,15 +372,15 @@ class Sorter:
         self._held_bytes += table.nbytes
         self._held_rows += table.num_rows
         if self._top is not None and self._held_rows > 4 * max(self._kept_rows, _ROWS_AT_A_TIME):
-            self._hold(self._in_order())
+            self._hold(self._in_order(self._held))
             self._kept_rows = self._held_rows
         larger = 2 ** min(3, len(self._runs) // _RUNS_OF_A_SIZE)
         if self._directory is not None and self._held_bytes > self._memory * larger:
-            self._write_run()
+            self._start_run()
 
     def sorted(self) -> Iterator[Sorted]:
         """The rows in order, some at a time."""
-        tables = self._slices(self._in_order()) if not self._runs else self._merged()
+        tables = self._slices(self._in_order(self._held)) if not self._runs else self._merged()
         position = group_start = 0
         rank, last_score, last_group = 1, np.nan, -1
         for table in tables:
@@ -406,12 +411,12 @@ class Sorter:
         self._held = [table]
         self._held_bytes, self._held_rows = table.nbytes, table.num_rows
 
-    def _in_order(self) -> Any:
-        """The rows that are held, in order; of those beyond the first ones none."""
+    def _in_order(self, held: list[Any]) -> Any:
+        """Rows in order; of those beyond the first ones none."""
         import pyarrow as pa
 
-        table = pa.concat_tables(self._held).combine_chunks()
-        self._held = []
+        table = pa.concat_tables(held).combine_chunks()
+        held.clear()
         order = self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy())
         if self._top is not None:
             group = table[_GROUP].to_numpy()[order]
@@ -429,42 +434,54 @@ class Sorter:
         for begin in range(0, table.num_rows, _ROWS_AT_A_TIME):
             yield table.slice(begin, _ROWS_AT_A_TIME)
 
-    def _write_run(self) -> None:
+    def _start_run(self) -> None:
+        """Sort and write what is held, in another thread; one run at a time."""
+        self._finish_run()
+        assert self._directory is not None
+        self._runs.append(self._directory / f"{len(self._runs)}.arrow")
+        held, self._held, self._held_bytes, self._held_rows = self._held, [], 0, 0
+        self._writing = self._writer.submit(self._write_run, held, self._runs[-1])
+
+    def _finish_run(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+
+    def _write_run(self, held: list[Any], path: Path) -> None:
         import pyarrow as pa
 
-        assert self._directory is not None
-        table = self._in_order()
-        path = self._directory / f"{len(self._runs)}.arrow"
+        table = self._in_order(held)
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table, max_chunksize=self._batch)
-        self._runs.append(path)
-        self._held_bytes = self._held_rows = 0
 
     def _merged(self) -> Iterator[Any]:
         """Merge the runs: what comes before the last row that has been read of every unfinished run is final."""
         import pyarrow as pa
 
         if self._held:
-            self._write_run()
+            self._start_run()
+        self._finish_run()
         runs = [_Run(path, self._grouped) for path in self._runs]
-        while any(run.table is not None for run in runs):
+        rows = max(self._batch, _ROWS_TO_MERGE // len(runs))
+        while runs:
+            for run in runs:
+                run.fill(rows)
             unfinished = [(run.last, k) for k, run in enumerate(runs) if run.has_more]
             bound = min(unfinished) if unfinished else None
-            parts = [part for k, run in enumerate(runs) if (part := run.until(bound, k)) is not None]
-            table = pa.concat_tables(parts).combine_chunks()
-            yield table.take(self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy()))
+            table = pa.concat_tables([run.until(bound, k) for k, run in enumerate(runs)]).combine_chunks()
+            runs = [run for run in runs if run.has_more or run.table.num_rows]
+            yield from self._slices(table.take(self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy())))
 
 
 class _Run:
-    """A sorted run on disk, of which one batch is in memory.
+    """A sorted run on disk, the next rows of which are in memory.
 
     Attributes
     ----------
-    table : the batch, or None at the end
+    table : pyarrow table
+        The rows that have been read and not yet taken.
     has_more : bool
-        Whether there are batches that have not been read.
-    last : (int, float)
-        Group and negative score of the last row that has been read.
+        Whether there are rows that have not been read.
     """
 
     def __init__(self, path: Path, grouped: bool) -> None:
@@ -472,37 +489,41 @@ class _Run:
 
         self._file, self._grouped = pa.ipc.open_file(pa.OSFile(str(path), "rb")), grouped
         self._next = 0
-        self._load()
+        self.table = self._file.schema.empty_table()
+        self._group, self._behind = np.empty(0, dtype=np.int64), np.empty(0)
 
-    def _load(self) -> None:
+    @property
+    def has_more(self) -> bool:
+        return self._next < self._file.num_record_batches
+
+    @property
+    def last(self) -> tuple[int, float]:
+        """Group and negative score of the last row that has been read."""
+        return int(self._group[-1]), float(self._behind[-1])
+
+    def fill(self, rows: int) -> None:
+        """Read on until there are so many rows, or all."""
         import pyarrow as pa
 
-        self.table = None
-        if self._next < self._file.num_record_batches:
-            self.table = pa.Table.from_batches([self._file.get_batch(self._next)])
-            self._group, self._behind = self.table[_GROUP].to_numpy(), -self.table[_KEY].to_numpy()
-            self.last = int(self._group[-1]), float(self._behind[-1])
-            self._begin = 0
+        parts = [self.table]
+        while sum(part.num_rows for part in parts) < rows and self.has_more:
+            parts.append(pa.Table.from_batches([self._file.get_batch(self._next)]))
             self._next += 1
-        self.has_more = self.table is not None and self._next < self._file.num_record_batches
+        if len(parts) > 1:
+            self.table = pa.concat_tables(parts)
+            self._group, self._behind = self.table[_GROUP].to_numpy(), -self.table[_KEY].to_numpy()
 
     def until(self, bound: tuple[tuple[int, float], int] | None, number: int) -> Any:
-        """The rows up to a bound: a row, and the number of its run. Among equals the rows of earlier runs go first."""
-        if self.table is None:
-            return None
-        end = len(self._behind)
+        """Take the rows up to a bound: a row, and the number of its run. Among equals earlier runs go first."""
+        end = self.table.num_rows
         if bound is not None:
             (group, behind), bound_run = bound
             low, high = 0, end
             if self._grouped:
                 low, high = (int(self._group.searchsorted(group, side)) for side in ("left", "right"))
             end = low + int(self._behind[low:high].searchsorted(behind, "right" if number <= bound_run else "left"))
-        begin, self._begin = self._begin, max(self._begin, end)
-        if begin == self._begin:
-            return None
-        part = self.table.slice(begin, self._begin - begin)
-        if self._begin == len(self._behind):
-            self._load()
+        part, self.table = self.table.slice(0, end), self.table.slice(end)
+        self._group, self._behind = self._group[end:], self._behind[end:]
         return part
 
 

@@ -4,10 +4,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
-from threading import Lock
+from queue import Empty, Queue
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -88,13 +89,37 @@ def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications
         future.result()
 
 
-def ahead(items: Iterator[A]) -> Iterator[A]:
-    """The same items, the next one being made in another thread while one is used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
+def ahead(items: Iterator[A], depth: int = 4) -> Iterator[A]:
+    """The same items, made in another thread while they are used, at most so many in advance."""
+    waiting: Queue[tuple[bool, Any]] = Queue(depth)
+    stopped = Event()
+
+    def make() -> None:
+        try:
+            for item in items:
+                waiting.put((True, item))
+                if stopped.is_set():
+                    return
+            waiting.put((False, None))
+        except BaseException as error:  # raised where the items are used
+            waiting.put((False, error))
+
+    thread = Thread(target=make, name="forerank-ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, item = waiting.get()
+            if more:
+                yield item
+            elif item is None:
+                return
+            else:
+                raise item
+    finally:
+        stopped.set()
+        while thread.is_alive():  # it may wait for room
+            with suppress(Empty):
+                waiting.get(timeout=0.05)
 
 
 def side_by_side(work: Callable[[A], B], items: Iterator[A]) -> Iterator[B]:
