@@ -10,6 +10,7 @@ import io
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +21,17 @@ from numpy.typing import NDArray
 from forerank._csv import Block, CsvFile
 from forerank._files import first_line, opened_atomically
 from forerank.columns import as_frame
-from forerank.io import DataFileError, file_kind, iter_batches, iter_matrix, open_csv, own_errors, read_matrix, to_frame
+from forerank.io import (
+    DataFileError,
+    check_readable,
+    file_kind,
+    iter_batches,
+    iter_matrix,
+    open_csv,
+    own_errors,
+    read_matrix,
+    to_frame,
+)
 from forerank.models import Model
 from forerank.pairsums.sorting import argsort
 from forerank.scoring import LinearScorer, column_types, matrix_scores, missing_columns, model_frame, table_scores
@@ -134,6 +145,7 @@ def rank_file(
     if top is not None and top < 1:
         raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
     result = RankedList()
+    check_readable(path)
     kind = file_kind(path)
     is_csv = kind in ("csv", "tsv")
     if bool(model.columns) != (kind not in ("svmlight", "npz")):
@@ -153,8 +165,11 @@ def rank_file(
         batches = _table_rows(model, score, path, allow_missing, result, progress)
     else:
         batches = _matrix_rows(model, path, result, progress)
-    with tempfile.TemporaryDirectory(prefix="forerank-") as runs, opened_atomically(out, force=force) as file:
-        sorter = Sorter(top, memory=memory, directory=Path(runs))
+    with (
+        tempfile.TemporaryDirectory(prefix="forerank-") as runs,
+        opened_atomically(out, force=force) as file,
+        closing(Sorter(top, memory=memory, directory=Path(runs))) as sorter,
+    ):
         for rows, scores, groups in batches:
             result.rows += len(scores)
             sorter.add(rows, scores, groups)
@@ -243,9 +258,7 @@ def _table_rows(
             result.missing = missing_columns(model, table.column_names, path, allow_missing)
             result.unused = [name for name in table.column_names if name not in model.columns and name != model.group]
             result.names = free_names(table.column_names)
-        used = [
-            name for name in [*model.columns, *([model.group] if model.group else [])] if name in table.column_names
-        ]
+        used = [name for name in (*model.columns, model.group) if name in table.column_names]
         frame = as_frame(to_frame(table.select(used)))
         number = None if model.group is None else groups.of(_group_column(frame, model.group, path))
         yield table, score(model_frame(model, frame, path, allow_missing=allow_missing)), number
@@ -377,6 +390,10 @@ class Sorter:
         larger = 2 ** min(3, len(self._runs) // _RUNS_OF_A_SIZE)
         if self._directory is not None and self._held_bytes > self._memory * larger:
             self._start_run()
+
+    def close(self) -> None:
+        """Wait for the run that is being written, if any: its directory may go after that."""
+        self._writer.shutdown()
 
     def sorted(self) -> Iterator[Sorted]:
         """The rows in order, some at a time."""
