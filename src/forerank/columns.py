@@ -46,7 +46,7 @@ _FEWEST_FOR_AN_ID = 20
 _OWN_VALUES = 0.95
 _NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
 # Rows that are made into numbers at a time.
-_ROWS_AT_A_TIME = 1 << 14
+_ROWS_AT_A_TIME = 1 << 16
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
 # As Python and R write what others write in small letters.
 _WORDS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}

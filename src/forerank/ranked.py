@@ -140,7 +140,7 @@ def rank_file(
     memory : int
         Bytes of rows that are kept in memory; the rest waits in a temporary directory.
     progress : callable, optional
-        Is told which share of the file has been read.
+        Is told which share of the work is done.
     """
     if top is not None and top < 1:
         raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
@@ -159,12 +159,17 @@ def rank_file(
     mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None and keeps_mark else ","
     verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
     score = table_scores(model)
+    reading = 1.0 if top is not None else 0.6  # of the whole work, roughly
+
+    def read_share(share: float) -> None:
+        progress(reading * share)
+
     if csv is not None:
-        batches = _csv_rows(model, score, path, csv, verbatim, allow_missing, result, progress)
+        batches = _csv_rows(model, score, path, csv, verbatim, allow_missing, result, read_share)
     elif model.columns:
-        batches = _table_rows(model, score, path, allow_missing, result, progress)
+        batches = _table_rows(model, score, path, allow_missing, result, read_share)
     else:
-        batches = _matrix_rows(model, path, result, progress)
+        batches = _matrix_rows(model, path, result, read_share)
     with (
         tempfile.TemporaryDirectory(prefix="forerank-") as runs,
         opened_atomically(out, force=force) as file,
@@ -184,6 +189,7 @@ def rank_file(
         for n_rows, piece in ahead((len(part.score), writer.made(part)) for part in ahead(sorter.sorted())):
             result.written += n_rows
             writer.write(piece)
+            progress(max(reading, result.written / result.rows))
         writer.close()
     return result
 

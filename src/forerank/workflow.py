@@ -139,7 +139,8 @@ def fit(
     elif check > 0.0:
         notes.append("not measured: too few rows of some class to keep any aside")
     say(f"fitting on {y.size:,} rows")
-    prepared, fitted, _ = _fit_rows(steps, model, table, y, np.arange(y.size), y.size)
+    kinds = table.kinds()
+    prepared, fitted, _ = _fit_rows(steps, model, table, y, np.arange(y.size), y.size, last=True)
     summary = {
         "rows": int(y.size),
         **labels,
@@ -158,7 +159,7 @@ def fit(
             summary[name.rstrip("_")] = float(getattr(fitted, name))
     pipeline = Pipeline([("columns", prepared), ("ranker", fitted)])
     target = table.target if source.is_table else None
-    return Model(pipeline, columns=table.kinds(), target=target, group=group, summary=summary, notes=notes)
+    return Model(pipeline, columns=kinds, target=target, group=group, summary=summary, notes=notes)
 
 
 def ranker_names() -> list[str]:
@@ -209,9 +210,13 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _fit_rows(steps: Any, model: Any, table: Any, y: NDArray, order: NDArray, n_train: int) -> tuple[Any, Any, Floats]:
+def _fit_rows(
+    steps: Any, model: Any, table: Any, y: NDArray, order: NDArray, n_train: int, *, last: bool = False
+) -> tuple[Any, Any, Floats]:
     """Steps and ranker fitted on the first rows of an order, and the scores of the others."""
     prepared, X = table.prepared(clone(steps), order, n_train)
+    if last:
+        table.forget()  # the matrix is all that is needed now
     fitted = clone(model)
     extra = {} if table.groups is None else {"qid": table.groups[order[:n_train]]}
     fitted.fit(_first_rows(X, n_train), y[order[:n_train]], **extra)
@@ -325,6 +330,9 @@ class _Table:
     def notes(self) -> list[str]:
         return self._plan.lines() + [f"left out {name}: as asked" for name in self._dropped]
 
+    def forget(self) -> None:
+        self._frame = self.label_column = None
+
     def prepared(self, steps: Any, order: NDArray, n_train: int) -> tuple[Any, Any]:
         # The training rows are not kept beyond the fit.
         steps.fit(self._frame if n_train == len(self._frame) else self._frame.iloc[order[:n_train]])
@@ -362,6 +370,9 @@ class _Rows:
     def notes(self) -> list[str]:
         how = "each divided by its largest value" if sp.issparse(self.X) else "missing values filled, scaled"
         return [f"{self.X.shape[1]} columns of numbers, {how}"]
+
+    def forget(self) -> None:
+        self.X = None
 
     def prepared(self, steps: Any, order: NDArray, n_train: int) -> tuple[Any, Any]:
         X = self.X if np.array_equal(order, np.arange(order.size)) else self.X[order]
@@ -656,5 +667,7 @@ def _cell(value: Any) -> Any:
     if pd.isna(value):
         return None
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # files read numbers as doubles
     return value if isinstance(value, int | float | str) else str(value)
