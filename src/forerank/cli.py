@@ -524,8 +524,13 @@ def _one_line_errors() -> Iterator[None]:
         _fail(error)
 
 
+_EXTRAS = {"pandas": "files", "pyarrow": "files", "skops": "files", "matplotlib": "plots", "onnx": "onnx"}
+
+
 def _fail(error: Exception) -> NoReturn:
     text = " ".join(str(error).split("\n"))
+    if isinstance(error, ImportError) and error.name in _EXTRAS:
+        text = f"{error.name} is needed for this: pip install 'forerank[{_EXTRAS[error.name]}]'"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
     typer.echo(f"forerank: {text}", err=True)
