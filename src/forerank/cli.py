@@ -8,6 +8,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
@@ -144,6 +145,7 @@ def fit(
         from forerank._files import refuse_existing
 
         refuse_existing(out, force=force)
+        import_module("skops")  # before the work, not after it
 
         with _spooled(file, format) as path, _status(quiet) as say:
             model, remarks = _warnings_of(
@@ -458,8 +460,6 @@ def reproduce(
     with _one_line_errors():
         if paper not in _PAPERS:
             raise ValueError(f"There is no paper {paper!r}; choose one of {', '.join(_PAPERS)}.")
-        from importlib import import_module
-
         module = import_module(f"forerank.papers.{paper}.__main__")
         sys.argv = [f"forerank reproduce {paper}", *context.args]
         module.main()
