@@ -42,7 +42,7 @@ def data():
 def fitted(ranker=None):
     frame, y = data()
     pipeline = make_pipeline(plan_columns(frame).transformer(), ranker or PairwiseRanker(alpha=1e-2)).fit(frame, y)
-    columns = {name: str(kind) for name, kind in frame.dtypes.items()}
+    columns = {"age": "number", "job": "category", "note": "text", "seen": "date"}
     return Model(pipeline, columns=columns, target="y", summary={"rows": 80}, notes=["a", "b"])
 
 
@@ -116,7 +116,7 @@ def test_names_within_this_package_reach_nothing_else(tmp_path):
     assert not (tmp_path / "ran").exists()
     keys["content"] = []
     path = crafted(tmp_path, {**content, "_skops_version": "0.16", "key_types": keys, "content": {}})
-    with pytest.raises(ModelFileError, match="it holds a dict, not an estimator"):
+    with pytest.raises(ModelFileError, match="it holds a dict, which gives no scores"):
         load_model(path)
 
 
@@ -165,6 +165,13 @@ def rewritten(path, **changes):
         ({"format": 99, "versions": []}, "written by forerank a newer version"),
         ({"notes": None}, "its card lacks notes"),
         ({"columns": []}, "its card has columns of another kind"),
+        ({"columns": {"age": "wine"}}, "its card has columns of another kind"),
+        ({"target": 3, "group": []}, "its card has target, group of another kind"),
+        ({"notes": ["a", {}]}, "its card has notes of another kind"),
+        ({"format": True}, "its card has no format"),
+        ({"summary": {"zero_based": "no", "rows": "many"}}, "its card has rows, zero_based of another kind"),
+        ({"summary": {"classes": {"yes": "few"}}}, "its card has classes of another kind"),
+        ({"summary": {"measures": [{"name": "AUC"}]}}, "its card has measures of another kind"),
         ({"estimator": b"something else"}, "do not have the hash"),
     ],
 )

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -290,3 +292,40 @@ def test_packed_output_is_packed(tmp_path, model):
     table(5).to_csv(tmp_path / "in.csv", index=False)
     rank_file(model, tmp_path / "in.csv", tmp_path / "out.csv.gz")
     assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode().splitlines()[0].endswith(",score,rank")
+
+
+def test_numbers_are_no_dates_and_dates_no_numbers(tmp_path, model):
+    frame = table(5).assign(seen=lambda f: pd.to_datetime(f["seen"]))
+    for name, values, message in (
+        ("age", frame["seen"], "'age' has values that are not numbers, such as '2020-01-01"),
+        ("age", ["1", "2", None, "old", "3"], "'age' has values that are not numbers, such as 'old'"),
+        ("age", [True, False, True, True, True], "'age' has values that are not numbers, such as 'true'"),
+        ("seen", [20200101.0] * 5, r"'seen' has values that are not dates, such as '20200101\.0'"),
+    ):
+        odd = frame.assign(**{name: values})
+        odd.to_parquet(tmp_path / "in.parquet")
+        with pytest.raises(DataFileError, match=message):
+            rank_file(model, tmp_path / "in.parquet", tmp_path / "out.csv")
+        with pytest.raises(DataFileError, match=message):
+            rank_frame(model, odd)
+    assert not (tmp_path / "out.csv").exists()
+    assert len(rank_frame(model, frame.assign(age=["1", "2", None, "4", "5"]))) == 5
+
+
+def test_any_names_may_be_sorted(tmp_path, model):
+    table(50).assign(group=1.0, score=2.0, rank=3).to_parquet(tmp_path / "in.parquet")
+    found = rank_file(model, tmp_path / "in.parquet", tmp_path / "out.parquet", memory=1000)
+    ranked = pd.read_parquet(tmp_path / "out.parquet")
+    assert list(ranked.columns[-5:]) == ["group", "score", "rank", *found.names]
+    assert (ranked["score"] == 2.0).all()
+    assert ranked[found.names[0]].is_monotonic_decreasing
+
+
+def test_a_pipe_needs_no_suffix(tmp_path, model):
+    table(5).to_csv(tmp_path / "in.csv", index=False)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as readers:
+        text = readers.submit(pipe.read_text)
+        rank_file(model, tmp_path / "in.csv", pipe)
+        assert text.result(timeout=60).splitlines()[0].endswith(",score,rank")

@@ -14,7 +14,7 @@ __all__ = ["first_line", "opened_atomically", "refuse_existing"]
 
 def refuse_existing(path: Any, *, force: bool) -> None:
     """Say so where a file is there already and may not be overwritten."""
-    if Path(path).exists() and not force:
+    if Path(path).is_file() and not force:  # a device or a pipe is not overwritten
         raise FileExistsError(f"{path} is there already. Choose another name, or overwrite it with force (--force).")
 
 
@@ -30,11 +30,11 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
         out.flush()
         return
     refuse_existing(out, force=force)
-    target = Path(out).resolve()  # what a link points to is written, not the link
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:  # a device or a pipe
+    if Path(out).exists() and not Path(out).is_file():
+        with Path(out).open("wb") as file:  # a device or a pipe
             yield file
         return
+    target = Path(out).resolve()  # what a link points to is written, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK
     try:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shlex
 import sys
 import tomllib
@@ -23,7 +24,8 @@ import forerank
 
 app = typer.Typer(
     help="Learn to put the relevant ahead of the irrelevant.",
-    epilog="Exit codes: 0 done, 1 something unexpected, 2 a file or an option that cannot be used, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 something unexpected, 2 a file or an option that cannot be used, 130 interrupted, "
+    "141 the reader of the output left.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -214,6 +216,7 @@ def rank(
     not know are kept and not used; columns that it needs must be there, or be allowed to be missing.
     """
     with _one_line_errors():
+        out = "-" if out == "/dev/stdout" else out  # which may be a file, to be gone on with
         if as_json and out == "-":
             raise ValueError("--json says what was written; the list itself must then go to a file: -o FILE")
         _refuse_same(out, model, file)
@@ -519,8 +522,9 @@ def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, ImportError) as error:  # files that cannot be used are ValueErrors
-        if isinstance(error, BrokenPipeError):
-            raise
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
         _fail(error)
 
 
@@ -531,7 +535,9 @@ def _fail(error: Exception) -> NoReturn:
     text = " ".join(str(error).split("\n"))
     if isinstance(error, ImportError) and error.name in _EXTRAS:
         text = f"{error.name} is needed for this: pip install 'forerank[{_EXTRAS[error.name]}]'"
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, OSError) and error.filename is None and error.strerror:
+        text = f"writing: {error.strerror.lower()}"
+    elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
     typer.echo(f"forerank: {text}", err=True)
     raise typer.Exit(2) from None

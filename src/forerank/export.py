@@ -19,7 +19,7 @@ from forerank._files import opened_atomically
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, value_places
 from forerank.models import Model
 from forerank.ranked import free_names
-from forerank.scoring import matrix_scores, table_scores
+from forerank.scoring import matrix_scores, n_matrix_columns, table_scores
 
 __all__ = ["save_onnx", "to_onnx", "to_sklearn"]
 
@@ -226,7 +226,7 @@ def _difference(model: Model, graph: Any, n_rows: int = 200) -> float:
 
     rng = np.random.default_rng(0)
     if not model.columns:
-        X = rng.normal(size=(n_rows, model.summary["n_columns"]))
+        X = rng.normal(size=(n_rows, n_matrix_columns(model)))
         expected, given = matrix_scores(model, X, "made-up rows"), {"X": X}
     else:
         columns: dict[str, Any] = {}

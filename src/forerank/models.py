@@ -23,13 +23,18 @@ from sklearn.base import BaseEstimator
 import forerank
 from forerank._files import first_line, opened_atomically, refuse_existing
 
-__all__ = ["Model", "ModelFileError", "load_model", "read_card", "save_model"]
+__all__ = ["COLUMN_KINDS", "Model", "ModelFileError", "load_model", "read_card", "save_model"]
 
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
 # What is read of a file at most, unpacked: no model comes near it, and a few kilobytes can unpack to gigabytes.
 _MOST_BYTES = 1 << 29
 _MEMBERS = {"sha256": str, "columns": dict, "summary": dict, "notes": list, "versions": dict}
+# What a column may be for a model, as `forerank.columns` says it.
+COLUMN_KINDS = ("number", "category", "text", "date", "date with zone")
+# What the commands read of a summary, where it is there.
+_SUMMARY = {"rows": int, "classes": dict, "params": dict, "measures": list, "n_columns": int, "zero_based": bool}
+_MEASURE = {"name": str, "value": float, "low": float | None, "high": float | None}
 
 
 class ModelFileError(ValueError):
@@ -89,6 +94,7 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
         "notes": model.notes,
         "versions": _versions(),
     }
+    _check_card(path, card)  # what would not be read again is not written
     with opened_atomically(path, force=force) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_CARD, json.dumps(card, indent=1))
         archive.writestr(_ESTIMATOR, data)
@@ -118,8 +124,8 @@ def load_model(path: Any) -> Model:
         estimator = skops.io.loads(data, trusted=types)
     except Exception as error:  # whatever a damaged or foreign archive leads to, it is this file's fault
         raise ModelFileError(path, f"its estimator cannot be rebuilt ({first_line(error)})") from None
-    if not isinstance(estimator, BaseEstimator):
-        raise ModelFileError(path, f"it holds a {type(estimator).__name__}, not an estimator")
+    if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
+        raise ModelFileError(path, f"it holds a {type(estimator).__name__}, which gives no scores")
     return Model(
         estimator,
         columns=card["columns"],
@@ -189,7 +195,7 @@ def _refuse_large(path: Any, archive: zipfile.ZipFile) -> None:
 
 
 def _check_card(path: Any, card: Any) -> None:
-    if not isinstance(card, dict) or not isinstance(card.get("format"), int):
+    if not isinstance(card, dict) or type(card.get("format")) is not int:
         raise ModelFileError(path, "this is not a model file: its card has no format")
     versions = card.get("versions")
     if card["format"] > _FORMAT:
@@ -198,9 +204,32 @@ def _check_card(path: Any, card: Any) -> None:
     missing = {*_MEMBERS, "target", "group"} - set(card)
     if missing:
         raise ModelFileError(path, f"its card lacks {', '.join(sorted(missing))}; the file is damaged")
-    for name, kind in _MEMBERS.items():
-        if not isinstance(card[name], kind):
-            raise ModelFileError(path, f"its card has {name} of another kind; the file is damaged")
+    if odd := _odd_members(card):
+        raise ModelFileError(path, f"its card has {', '.join(odd)} of another kind than a model's")
+
+
+def _odd_members(card: dict[str, Any]) -> list[str]:
+    """The members of a card that are not what they are called."""
+    odd = [name for name, kind in _MEMBERS.items() if not isinstance(card[name], kind)]
+    odd += [name for name in ("target", "group") if not isinstance(card[name], str | None)]
+    if odd:
+        return odd
+    summary = card["summary"]
+    odd = [name for name, kind in _SUMMARY.items() if name in summary and not isinstance(summary[name], kind)]
+    if not all(kind in COLUMN_KINDS for kind in card["columns"].values()):
+        odd.append("columns")
+    if not all(isinstance(note, str) for note in card["notes"]):
+        odd.append("notes")
+    if "classes" not in odd and not all(isinstance(count, int) for count in summary.get("classes", {}).values()):
+        odd.append("classes")
+    measures = [] if "measures" in odd else summary.get("measures", [])
+    if not all(isinstance(each, dict) and _is_measure(each) for each in measures):
+        odd.append("measures")
+    return odd
+
+
+def _is_measure(measure: dict[str, Any]) -> bool:
+    return all(name in measure and isinstance(measure[name], kind) for name, kind in _MEASURE.items())
 
 
 def _versions() -> dict[str, str]:

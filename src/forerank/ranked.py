@@ -55,8 +55,6 @@ _ROWS_TO_MERGE = 1 << 18
 _ROWS_AT_A_TIME = 1 << 15
 _SCORE, _RANK = "score", "rank"
 _KINDS_OF_LISTS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
-# Beside the columns of a file while they are sorted.
-_KEY, _GROUP = "__forerank_key", "__forerank_group"
 
 
 @dataclass
@@ -151,11 +149,12 @@ def rank_file(
     if bool(model.columns) != (kind not in ("svmlight", "npz")):
         expected = "a table with columns by name" if model.columns else "a matrix (svmlight or .npz)"
         raise DataFileError(path, f"the model was fitted on {expected}")
-    out_kind = "csv" if hasattr(out, "write") else _KINDS_OF_LISTS.get(_suffix(out))
+    is_stream = hasattr(out, "write") or (Path(out).exists() and not Path(out).is_file())  # a pipe has no suffix
+    out_kind = "csv" if is_stream else _KINDS_OF_LISTS.get(_suffix(out))
     if out_kind is None:
         raise DataFileError(out, f"a list goes into a file that ends in {', '.join(_KINDS_OF_LISTS)} (.gz, .bz2)")
     csv = open_csv(path, delimiter) if is_csv else None
-    keeps_mark = csv is not None and (kind == "csv" or hasattr(out, "write"))
+    keeps_mark = csv is not None and (kind == "csv" or is_stream)
     mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None and keeps_mark else ","
     verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
     score = table_scores(model)
@@ -280,7 +279,7 @@ def _matrix_rows(
     if file_kind(path) == "npz":
         blocks = iter([read_matrix(path)])
     else:
-        blocks = iter_matrix(path, zero_based=model.summary["zero_based"])
+        blocks = iter_matrix(path, zero_based=model.summary.get("zero_based", False))
     grouped = model.summary.get("groups") is not None
     groups, before = _Numbering(), 0
     for block in blocks:
@@ -348,6 +347,11 @@ class Sorted:
     rank: Integers
 
 
+def _keys(table: Any) -> tuple[Floats, Integers]:
+    """Scores and groups of rows that are being sorted: the last two columns, whatever the others are called."""
+    return table.columns[-2].to_numpy(), table.columns[-1].to_numpy()
+
+
 class Sorter:
     """Sorts rows by falling score, within groups by their number; equal scores keep the order in which rows came.
 
@@ -386,7 +390,7 @@ class Sorter:
 
         self._grouped = self._grouped or group is not None
         number = np.zeros(len(score), dtype=np.int64) if group is None else group
-        table = rows.append_column(_KEY, pa.array(score)).append_column(_GROUP, pa.array(number))
+        table = rows.append_column("score", pa.array(score)).append_column("group", pa.array(number))
         self._held.append(table)
         self._held_bytes += table.nbytes
         self._held_rows += table.num_rows
@@ -409,7 +413,7 @@ class Sorter:
         for table in tables:
             if not table.num_rows:
                 continue
-            score, group = table[_KEY].to_numpy(), table[_GROUP].to_numpy()
+            score, group = _keys(table)
             place = position + np.arange(score.size)
             before_score = np.concatenate([[last_score], score[:-1]])
             before_group = np.concatenate([[last_group], group[:-1]])
@@ -420,7 +424,7 @@ class Sorter:
             ranks = first - starts + 1
             position += score.size
             group_start, rank, last_score, last_group = int(starts[-1]), int(ranks[-1]), score[-1], int(group[-1])
-            yield from self._cut(Sorted(table.drop_columns([_KEY, _GROUP]), score, ranks), place - starts)
+            yield from self._cut(Sorted(table.select(range(table.num_columns - 2)), score, ranks), place - starts)
 
     def _cut(self, part: Sorted, place_in_group: Integers) -> Iterator[Sorted]:
         """The rows among the first ones of their group; all where no number of them was asked for."""
@@ -440,9 +444,10 @@ class Sorter:
 
         table = pa.concat_tables(held).combine_chunks()
         held.clear()
-        order = self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy())
+        score, group = _keys(table)
+        order = self._order(score, group)
         if self._top is not None:
-            group = table[_GROUP].to_numpy()[order]
+            group = group[order]
             opens = np.concatenate([[True], group[1:] != group[:-1]])
             place = np.arange(order.size)
             order = order[place - np.maximum.accumulate(np.where(opens, place, 0)) < self._top]
@@ -493,7 +498,7 @@ class Sorter:
             bound = min(unfinished) if unfinished else None
             table = pa.concat_tables([run.until(bound, k) for k, run in enumerate(runs)]).combine_chunks()
             runs = [run for run in runs if run.has_more or run.table.num_rows]
-            yield from self._slices(table.take(self._order(table[_KEY].to_numpy(), table[_GROUP].to_numpy())))
+            yield from self._slices(table.take(self._order(*_keys(table))))
 
 
 class _Run:
@@ -534,7 +539,8 @@ class _Run:
             self._next += 1
         if len(parts) > 1:
             self.table = pa.concat_tables(parts)
-            self._group, self._behind = self.table[_GROUP].to_numpy(), -self.table[_KEY].to_numpy()
+            score, self._group = _keys(self.table)
+            self._behind = -score
 
     def until(self, bound: tuple[tuple[int, float], int] | None, number: int) -> Any:
         """Take the rows up to a bound: a row, and the number of its run. Among equals earlier runs go first."""

@@ -24,6 +24,7 @@ __all__ = [
     "matrix_scores",
     "missing_columns",
     "model_frame",
+    "n_matrix_columns",
     "scorer_of",
     "table_scores",
 ]
@@ -69,8 +70,10 @@ class LinearScorer:
 
 def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
     """The scorer of a fitted pipeline of columns and a linear ranker; None where the ranker is not linear."""
+    if not isinstance(pipeline, Pipeline) or len(pipeline) != 2:
+        return None
     steps, ranker = pipeline[0], pipeline[-1]
-    if len(pipeline) != 2 or not isinstance(steps, TableColumns) or getattr(ranker, "coef_", None) is None:
+    if not isinstance(steps, TableColumns) or getattr(ranker, "coef_", None) is None:
         return None
     weights = np.asarray(ranker.coef_, dtype=np.float64).ravel()
     terms: dict[str, Term] = {}
@@ -135,7 +138,7 @@ def column_types(model: Model) -> dict[str, Any]:
     """The pyarrow types to read the columns of a model and its groups with, whatever a file looks like."""
     import pyarrow as pa
 
-    kinds = {
+    kinds = {  # those of COLUMN_KINDS
         "number": pa.float64(),
         "category": pa.dictionary(pa.int32(), pa.string()),
         "text": pa.string(),
@@ -164,22 +167,38 @@ def model_frame(model: Model, frame: Any, path: Any, *, allow_missing: bool = Fa
         if name in changed:
             continue
         column = frame[name]
-        try:
-            if kind == "number" and not pd.api.types.is_numeric_dtype(column.dtype):
-                changed[name] = pd.to_numeric(column)
-            elif kind.startswith("date") and not pd.api.types.is_datetime64_any_dtype(column.dtype):
-                changed[name] = pd.to_datetime(column)
-        except (ValueError, TypeError) as error:
-            what = "numbers" if kind == "number" else "dates"
-            raise DataFileError(path, f"the column {name!r} has values that are not {what} ({error})") from None
+        is_number = pd.api.types.is_numeric_dtype(column.dtype)
+        is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
+        if kind == "number" and not is_number:
+            changed[name] = _read_as(pd.to_numeric, column, "numbers", is_date, path)
+        elif kind.startswith("date") and not is_date:
+            changed[name] = _read_as(pd.to_datetime, column, "dates", is_number, path)
     return frame.assign(**changed) if changed else frame
+
+
+def _read_as(read: Callable[..., Any], column: Any, what: str, is_another_kind: bool, path: Any) -> Any:
+    """Words as numbers or dates. Numbers are no dates, and dates no numbers: pandas would take one for the other."""
+    import pandas as pd
+
+    given = column.notna()
+    values = pd.Series(np.nan, index=column.index) if is_another_kind else read(column, errors="coerce")
+    bad = given & values.isna()
+    if bad.any():
+        first = column[bad].iloc[0]
+        raise DataFileError(path, f"the column {column.name!r} has values that are not {what}, such as {str(first)!r}")
+    return values
+
+
+def n_matrix_columns(model: Model) -> int:
+    """Of a model that reads a matrix."""
+    return int(model.summary.get("n_columns", model.estimator.n_features_in_))
 
 
 def matrix_scores(model: Model, X: Any, path: Any) -> Floats:
     """Scores of the rows of a matrix; columns beyond those of the model are ignored, missing ones are empty."""
     if model.columns:
         raise DataFileError(path, "the model was fitted on a table with columns by name")
-    n_columns = model.summary["n_columns"]
+    n_columns = n_matrix_columns(model)
     if X.shape[1] > n_columns:
         X = X[:, :n_columns]
     elif X.shape[1] < n_columns:

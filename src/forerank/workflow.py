@@ -36,7 +36,15 @@ from forerank.io import (
     read_table,
 )
 from forerank.models import Model
-from forerank.scoring import LinearScorer, column_types, matrix_scores, model_frame, scorer_of, table_scores
+from forerank.scoring import (
+    LinearScorer,
+    column_types,
+    matrix_scores,
+    model_frame,
+    n_matrix_columns,
+    scorer_of,
+    table_scores,
+)
 
 __all__ = [
     "Evaluation",
@@ -627,7 +635,7 @@ def explain(
         columns = pipeline[0].origins()
     else:
         first = 0 if model.summary.get("zero_based", True) else 1
-        names = [f"column {k + first}" for k in range(model.summary["n_columns"])]
+        names = [f"column {k + first}" for k in range(n_matrix_columns(model))]
         columns = names
     coef = np.ravel(ranker.coef_)
     biggest_first = np.argsort(-np.abs(coef), kind="stable")
