@@ -66,7 +66,8 @@ class TestRounds:
         graph = "order" if classes > 2 else None
         fitted = RankBoost(8, graph=graph).fit(X, y, sample_weight=w if weighted else None, qid=group)
         assert [(s.column, s.threshold) for s in fitted.stumps_] == [(k, t) for k, t, _ in expected]
-        assert_allclose([s.step for s in fitted.stumps_], [step for *_, step in expected], rtol=1e-9)
+        # A step s is a logarithm of sums that cancel to exp(-2 s) of themselves: 1e-8 for the largest here.
+        assert_allclose([s.step for s in fitted.stumps_], [step for *_, step in expected], rtol=1e-7)
 
     def test_a_step_minimises_the_loss_along_its_column(self):
         X, y = data()

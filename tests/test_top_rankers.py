@@ -185,7 +185,10 @@ class TestFits:
         assert np.count_nonzero(few.coef_) < 30
         assert few.optimality_ <= 1e-4
         fine = SparseTopPush(alpha=0.1, tol=1e-7).fit(X, y)
-        assert_array_equal(few.coef_ != 0.0, fine.coef_ != 0.0)
+        assert np.count_nonzero(fine.coef_) < 30
+        # A weight that is zero at the solution may be left small by a fit that is content with a gap of 1e-4.
+        differs = (few.coef_ != 0.0) != (fine.coef_ != 0.0)
+        assert np.abs(few.coef_ - fine.coef_)[differs].max(initial=0.0) < 0.01 * np.abs(fine.coef_).max()
         # More columns than join at once.
         wide = np.hstack([X, rng.standard_normal((400, 200))])
         assert SparseTopPush(alpha=0.05).fit(sp.csr_array(wide), y).optimality_ <= 1e-4
