@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forerank import active, bounds, datasets, graphs, io, metrics
+    from forerank.comparison import compare
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         PointwiseRanker,
         QuadraticFeatures,
         RankBoost,
+        Ranker,
         RankNCG,
         RankNet,
         SparseTopPush,
@@ -38,18 +40,20 @@ __all__ = [
     "RankBoost",
     "RankNCG",
     "RankNet",
+    "Ranker",
     "SparseTopPush",
     "TopPush",
     "TopRanker",
     "active",
     "bounds",
+    "compare",
     "datasets",
     "graphs",
     "io",
     "metrics",
 ]
 
-_HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()}
+_HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()} | {"compare": "forerank.comparison"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design
-from forerank.estimators._base import Ranker, Vector, prevalence_thresholds, refuse_more_than_two, warn_unconverged
+from forerank.estimators._base import BaseRanker, Vector, prevalence_thresholds, refuse_more_than_two, warn_unconverged
 from forerank.estimators._validation import check_choice, check_number
 from forerank.objectives import AllPairs
 from forerank.solvers import newton
@@ -34,7 +34,7 @@ UNLABELLED = -1
 _LOSSES = ("exponential", "logistic", "squared", "squared_hinge")
 
 
-class PoolRanker(Ranker):
+class PoolRanker(BaseRanker):
     """Ranks a pool of which some rows are labelled: all pairs of those, and the mean of the others as irrelevant.
 
     Minimises  sum_{(i, j)} v_j l(x_i w - x_j w) / sum_{(i, j)} v_j + alpha/2 ||w||^2  over relevant rows i and, for j,

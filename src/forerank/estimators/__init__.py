@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's interface."""
 
 from forerank.estimators.boosted import RankBoost
+from forerank.estimators.chosen import Ranker
 from forerank.estimators.conjugate import RankNCG
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.network import RankNet
@@ -29,6 +30,7 @@ __all__ = [
     "RankBoost",
     "RankNCG",
     "RankNet",
+    "Ranker",
     "SparseTopPush",
     "TopPush",
     "TopRanker",

@@ -18,9 +18,9 @@ from forerank.losses import Loss
 from forerank.objectives import AllPairs
 
 __all__ = [
+    "BaseRanker",
     "GraphRanker",
     "Matrix",
-    "Ranker",
     "Vector",
     "prevalence_thresholds",
     "refuse_more_than_two",
@@ -32,7 +32,7 @@ Vector = NDArray[np.float64]
 Matrix = Any  # an array or a CSR matrix, as validate_data returns it
 
 
-class Ranker(ClassifierMixin, BaseEstimator):
+class BaseRanker(ClassifierMixin, BaseEstimator):
     """A classifier whose scores order the rows."""
 
     def __sklearn_tags__(self) -> Tags:
@@ -81,7 +81,7 @@ class Ranker(ClassifierMixin, BaseEstimator):
         return np.argsort(-self.decision_function(X), kind="stable")
 
 
-class GraphRanker(Ranker):
+class GraphRanker(BaseRanker):
     """A ranker fitted on all pairs of a preference graph over the classes, within groups where there are any."""
 
     graph: str | Iterable[tuple] | None
@@ -174,12 +174,13 @@ class GraphRanker(Ranker):
             self.thresholds_ = np.zeros(1)
 
 
-def warn_unconverged(ranker: Any, certificate: str) -> None:
-    """Say how far a fit came that ran out of steps, or of digits."""
-    if ranker.n_iter_ < ranker.max_iter:
+def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None) -> None:
+    """Say how far a fit came that ran out of steps, or of digits. `max_iter` is for rankers that choose it."""
+    allowed = ranker.max_iter if max_iter is None else max_iter
+    if ranker.n_iter_ < allowed:
         why, remedy = "no step improves on it in the precision of X", "Raise alpha, scale the columns of X"
     else:
-        why, remedy = f"max_iter={ranker.max_iter}", "Raise max_iter or alpha, scale the columns of X"
+        why, remedy = f"max_iter={allowed}", "Raise max_iter or alpha, scale the columns of X"
     warnings.warn(
         f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps ({why}) at a {certificate} of "
         f"{ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or accept the accuracy by raising tol.",

@@ -1,28 +1,31 @@
 """Linear rankers as scikit-learn classifiers: validate, solve, keep `coef_`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank.design import Design, FortranDesign, make_design
 from forerank.differences import Differences
 from forerank.estimators._base import (
+    BaseRanker,
     GraphRanker,
     Matrix,
-    Ranker,
     Vector,
     refuse_more_than_two,
     refuse_weightless_class,
     warn_unconverged,
 )
 from forerank.estimators._validation import check_choice, check_number, check_weights
+from forerank.estimators.paths import AlphaPath, PathPoint, Solve, check_alphas
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.solvers.dual import dual_descent
+from forerank.solvers.newton import NewtonPath, onwards
 from forerank.threads import serial_blas
 
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
@@ -35,7 +38,7 @@ _COPIED_BYTES = 2**30
 _PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
 
-class _LinearRanker(Ranker):
+class _LinearRanker(BaseRanker):
     """What linear rankers share: the call to a solver, and scoring."""
 
     loss: str
@@ -44,6 +47,9 @@ class _LinearRanker(Ranker):
     max_iter: int
     warm_start: bool
     verbose: bool
+    # Set on the copies that walk along a path.
+    _on_a_path = False
+    _path: NewtonPath | None = None
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _PAIR_LOSSES)
@@ -51,16 +57,63 @@ class _LinearRanker(Ranker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def _solve(self, objective: Any, X: Matrix, *, intercept: bool) -> SolverResult:
+    def alpha_path(self, X: ArrayLike, y: ArrayLike, alphas: int | ArrayLike = 10, **rows: Any) -> AlphaPath:
+        """Fit for many penalties at little more than the cost of one: from the largest alpha down, each from the last.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        alphas : int or array-like, default=10
+            The penalties, or how many: so many from 1 to 1e-7 in equal ratios.
+        **rows
+            What else `fit` takes: sample_weight, qid.
+
+        Returns
+        -------
+        AlphaPath
+            The ranker itself stays as it was.
+        """
+        penalties = check_alphas(alphas)
+        points = [PathPoint.of(ranker) for ranker in self._walk(X, y, penalties, **rows)]
+        return AlphaPath.of(penalties, points)
+
+    def _walk(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
+        """A ranker fitted at each alpha in turn; the same object every time."""
+        walker = clone(self).set_params(warm_start=True, alpha=float(alphas[0]))
+        walker._on_a_path = True
+        solve = walker._prepare(X, y, **rows)
+        trail: list[Vector] = []
+        for alpha in alphas:
+            walker.alpha = float(alpha)
+            result = solve(onwards(trail) if trail else None)
+            trail = trail[-2:] if result is None else [*trail[-2:], result.w]
+            yield walker
+
+    def _prepare(self, *data: Any, **rows: Any) -> Solve:
+        """Read the data, once; a function that fits at the present alpha, from some start on."""
+
+        def solve(start: Vector | None = None) -> SolverResult | None:
+            self.fit(*data, **rows)
+            return None
+
+        return solve
+
+    def _solve(
+        self, objective: Any, X: Matrix, design: Design, *, intercept: bool, start: Vector | None = None
+    ) -> SolverResult:
         """Run the solver that fits the objective."""
-        design = make_design(X, intercept=intercept)
-        start = self._warm_weights(intercept)
+        start = self._warm_weights(intercept) if start is None else start
 
         def run(progress: Progress) -> SolverResult:
             limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
             if objective.smooth:
                 penalty = np.full(design.n_columns, float(self.alpha))
                 penalty[design.n_columns - int(intercept) :] = 0.0
+                if self._on_a_path:
+                    if self._path is None:
+                        self._path = NewtonPath(objective, design, self.max_iter)
+                    return self._path.step(penalty, tol=self.tol, progress=progress)
                 return newton(objective, design, penalty, start=start, **limits)
             by_points = isinstance(objective, Pointwise | Profiled)
             if by_points and not (isinstance(design, FortranDesign) and X.nbytes > _COPIED_BYTES):
@@ -69,7 +122,9 @@ class _LinearRanker(Ranker):
 
         return self._watch(run, intercept=intercept, smooth=objective.smooth)
 
-    def _watch(self, run: Callable[[Progress], SolverResult], *, intercept: bool, smooth: bool) -> SolverResult:
+    def _watch(
+        self, run: Callable[[Progress], SolverResult], *, intercept: bool, smooth: bool, max_iter: int | None = None
+    ) -> SolverResult:
         """Run a solver and keep what it found; an interruption leaves the latest weights behind."""
         progress = Progress(verbose=bool(self.verbose))
         try:
@@ -85,7 +140,7 @@ class _LinearRanker(Ranker):
         self.optimality_ = result.optimality
         self.history_ = result.history
         if not result.converged:
-            warn_unconverged(self, "relative gradient norm" if smooth else "relative duality gap")
+            warn_unconverged(self, "relative gradient norm" if smooth else "relative duality gap", max_iter)
         return result
 
     def _by_points(
@@ -242,6 +297,10 @@ class PointwiseRanker(_LinearRanker):
         -------
         self
         """
+        self._prepare(X, y, sample_weight=sample_weight)()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
         X, codes = self._read(X, y)
         refuse_more_than_two(self.classes_)
@@ -252,19 +311,22 @@ class PointwiseRanker(_LinearRanker):
             per_class = _class_weights(self.class_weight, self.classes_, codes, weight)
             weight = per_class[codes] if weight is None else weight * per_class[codes]
         objective = Pointwise(positive, self.loss, weight=weight)
-        if self.fit_intercept and (not objective.smooth or self.loss == "exponential"):
-            # The intercept is minimised out: the bundle method's dual bound needs every weight penalised, and the
-            # exponential loss of a shift that is far off overflows.
-            profiled = Profiled(objective)
+        if not self.fit_intercept or (objective.smooth and self.loss != "exponential"):
+            intercept = bool(self.fit_intercept)
+            design = make_design(X, intercept=intercept)
+            return lambda start=None: self._solve(objective, X, design, intercept=intercept, start=start)
+        # The intercept is minimised out: the bundle method's dual bound needs every weight penalised, and the
+        # exponential loss of a shift that is far off overflows.
+        profiled, design = Profiled(objective), make_design(X)
+
+        def solve(start: Vector | None = None) -> SolverResult:
             try:
-                self._solve(profiled, X, intercept=False)
+                return self._solve(profiled, X, design, intercept=False, start=start)
             finally:  # an interruption leaves weights, which need their intercept
                 if hasattr(self, "coef_"):
-                    scores = make_design(X).scores(self.coef_[0])
-                    self.intercept_ = np.array([profiled.best_shift(scores)])
-        else:
-            self._solve(objective, X, intercept=bool(self.fit_intercept))
-        return self
+                    self.intercept_ = np.array([profiled.best_shift(design.scores(self.coef_[0]))])
+
+        return solve
 
 
 class PairwiseRanker(GraphRanker, _LinearRanker):
@@ -372,12 +434,21 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         -------
         self
         """
+        self._prepare(X, y, sample_weight=sample_weight, qid=qid)()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
         X, codes = self._read(X, y)
         objective, weight = self._pairs(codes, self.loss, sample_weight, qid)
-        scores = self._solve(objective, X, intercept=False).scores
-        self._cut(scores, codes, weight)
-        return self
+        design = make_design(X)
+
+        def solve(start: Vector | None = None) -> SolverResult:
+            result = self._solve(objective, X, design, intercept=False, start=start)
+            self._cut(result.scores, codes, weight)
+            return result
+
+        return solve
 
 
 def _class_weights(

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forerank.design import make_design
+from forerank.design import Design, make_design
 from forerank.estimators._base import (
     Matrix,
     Vector,
@@ -17,6 +17,7 @@ from forerank.estimators._base import (
 )
 from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.estimators.linear import _LinearRanker
+from forerank.estimators.paths import Solve
 from forerank.objectives.structured import (
     AnchoredHinge,
     AveragePrecision,
@@ -121,27 +122,52 @@ class _TopRankerBase(_TwoClassRanker):
         -------
         self
         """
+        self._prepare(X, y, sample_weight=sample_weight)()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
         X, positive, weight = self._read_two(X, y, sample_weight)
         top = Top(positive, self.loss, at=self._threshold(), weight=weight)
         design = make_design(X)
+        dual: Vector | None = None  # of the last solution, which certifies the next one where little changes
+
+        def solve(start: Vector | None = None) -> SolverResult:
+            nonlocal dual
+            result = self._fit_top(top, design, positive, weight, start, dual)
+            dual = result.dual
+            return result
+
+        return solve
+
+    def _fit_top(
+        self,
+        top: Top,
+        design: Design,
+        positive: NDArray[np.bool_],
+        weight: Vector | None,
+        start: Vector | None,
+        dual: Vector | None,
+    ) -> SolverResult:
         solver = self._solver_for(top, design.n_columns)
         max_iter = _STEPS[solver] if self.max_iter == "auto" else int(self.max_iter)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": max_iter}
-        start = self._warm_weights(intercept=False)
+        start = self._warm_weights(intercept=False) if start is None else start
 
         def run(progress: Progress) -> SolverResult:
             if solver == "nesterov":
                 return accelerated_dual(top, design, self.alpha, progress=progress, **limits)
             if solver == "bundle":
                 return bundle(top, design, self.alpha, start=start, progress=progress, **limits)
-            return working_set_newton(top, design, self.alpha, start=start, progress=progress, **limits)
+            return working_set_newton(
+                top, design, self.alpha, start=start, start_dual=dual, progress=progress, **limits
+            )
 
-        result = self._watch(run, intercept=False, smooth=False)
+        result = self._watch(run, intercept=False, smooth=False, max_iter=max_iter)
         self._cut(result, positive, weight)
         self.threshold_ = top.threshold(result.scores[top.negatives])[0] + float(self.intercept_[0])
         self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
-        return self
+        return result
 
 
 _TOP_PARAMETERS = """alpha : float, default=1e-3
@@ -470,7 +496,8 @@ class _StructuredRanker(_TwoClassRanker):
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
     def _fit_objective(self, objective: Any, X: Matrix, positive: NDArray, weight: Vector | None = None) -> Self:
-        self._cut(self._solve(objective, X, intercept=False), positive, weight)
+        result = self._solve(objective, X, make_design(X), intercept=False)
+        self._cut(result, positive, weight)
         return self
 
 

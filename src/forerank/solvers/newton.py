@@ -25,7 +25,7 @@ from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.result import Progress, SolverResult, reference_norm
 
-__all__ = ["newton"]
+__all__ = ["NewtonPath", "newton", "onwards"]
 
 Vector = NDArray[np.float64]
 Preconditioner = Callable[[Vector], Vector]
@@ -51,6 +51,11 @@ _SAME_UNIT = 100.0
 # Conjugate gradients reduce the residual of the Newton equation by this factor.
 _CG_ACCURACY = 0.3
 _MAX_CG = 250
+# On a path of penalties each solution begins near its end, where a fine direction pays. How far the guide on a sample
+# is solved, and the iterations that the preconditioner of an earlier penalty may cost before it is made anew.
+_PATH_CG_ACCURACY = 0.1
+_GUIDE_TOL = 3e-3
+_MANY_CG_ON_A_PATH = 5
 
 
 def newton(
@@ -86,6 +91,69 @@ def newton(
         smoother = replace(problem, objective=curvature_from)
         precondition = _preconditioner(smoother, start, curvature_from.at(design.scores(start)))
     return _newton_on_rows(problem, start, tol, precondition, gradient_norm)[0]
+
+
+class NewtonPath:
+    """Minimises for one penalty after the other, at a fraction of what each would cost alone.
+
+    Where the next solution lies is foretold in two ways: by the last solutions (`onwards`), and by the same path on a
+    sample of the rows, which moves much like that over all rows while the penalty is large. Whichever was nearer the
+    last time is believed; the sample is given up for good once it falls behind.
+    """
+
+    def __init__(self, objective: SmoothObjective, design: Design, max_iter: int = 100) -> None:
+        room = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
+        self._problem = _Problem(objective, design, np.zeros(design.n_columns), max_iter, Progress(), room)
+        self._reference = _reference(objective, design)
+        self._trail: list[Vector] = []
+        self._scores: list[Vector] = []
+        self._precondition: Preconditioner | None = None
+        self._guide: NewtonPath | None = None
+        size = int(design.n_rows * _SAMPLE_FRACTION)
+        sample = self._problem.sample(size, np.random.default_rng(0)) if size >= _SMALLEST_SAMPLE else None
+        if sample is not None:
+            self._guide = NewtonPath(sample.objective, sample.design, max_iter)
+
+    def step(self, penalty: Vector, *, tol: float, progress: Progress) -> SolverResult:
+        """The minimum for the next penalty; parameters as in `newton`."""
+        by_trail = onwards(self._trail) if self._trail else np.zeros(penalty.size)
+        start, scores = by_trail, onwards(self._scores) if self._scores else np.zeros(self._problem.design.n_rows)
+        if self._guide is not None:
+            before = self._guide._trail[-1:]
+            ahead = self._guide.step(penalty, tol=max(tol, _GUIDE_TOL), progress=progress).w
+            by_guide = self._trail[-1] + (ahead - before[0]) if before else ahead
+            start, scores = by_guide, self._problem.design.scores(by_guide)
+        problem = replace(self._problem, penalty=penalty, progress=progress)
+        result, self._precondition = _newton_on_rows(
+            problem, start, tol, self._precondition, scores=scores, reference=self._reference, on_a_path=True
+        )
+        if self._guide is not None and len(self._trail) > 1:
+            missed = [float(np.linalg.norm(result.w - guess)) for guess in (by_guide, by_trail)]
+            if missed[0] > missed[1]:
+                self._guide = None
+        self._trail = [*self._trail[-2:], result.w]
+        self._scores = [*self._scores[-2:], result.scores]
+        return result
+
+
+def onwards(trail: list[Vector]) -> Vector:
+    """Where a path of solutions leads next.
+
+    In equal ratios of alpha the steps from one solution to the next grow at first and fade away later. So the next
+    step is taken to be the last one, or as much shorter as that was than the one before.
+    """
+    if len(trail) < 2:
+        return trail[-1].copy()
+    step = trail[-1] - trail[-2]
+    if len(trail) > 2:
+        before = float(np.linalg.norm(trail[-2] - trail[-3]))
+        step = step * min(1.0, float(np.linalg.norm(step)) / before if before > 0.0 else 0.0)
+    return trail[-1] + step
+
+
+def _reference(objective: SmoothObjective, design: Design) -> float:
+    at_zero = objective.gradient_at_zero()
+    return reference_norm(*design.adjoints(np.stack([at_zero, np.abs(at_zero)])))
 
 
 @dataclass(frozen=True)
@@ -124,10 +192,18 @@ def _start_from_sample(problem: _Problem, tol: float, rng: np.random.Generator) 
 
 
 def _newton_on_rows(
-    problem: _Problem, w: Vector, tol: float, precondition: Preconditioner | None, gradient_norm: float = 0.0
+    problem: _Problem,
+    w: Vector,
+    tol: float,
+    precondition: Preconditioner | None,
+    gradient_norm: float = 0.0,
+    *,
+    scores: Vector | None = None,
+    reference: float | None = None,
+    on_a_path: bool = False,
 ) -> tuple[SolverResult, Preconditioner | None]:
     objective, design, penalty, progress = problem.objective, problem.design, problem.penalty, problem.progress
-    s = design.scores(w)
+    s = design.scores(w) if scores is None else scores
     here = objective.at(s)
     if not isinstance(here, Curved):
         raise ValueError(
@@ -137,10 +213,13 @@ def _newton_on_rows(
     if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
         w, s = np.zeros(w.size), np.zeros(s.size)
         here = objective.at(s)
-    at_zero = objective.gradient_at_zero()
-    gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
+    if reference is None:
+        at_zero = objective.gradient_at_zero()
+        gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
+        reference = reference_norm(*yardstick)
+    else:
+        gradient = design.adjoint(here.gradient)
     gradient += penalty * w
-    reference = reference_norm(*yardstick)
     if reference > 0.0:
         tol = max(tol, gradient_norm / reference)
     for iteration in range(problem.max_iter + 1):
@@ -154,9 +233,10 @@ def _newton_on_rows(
             precondition = _preconditioner(problem, w, here)
         # A rough direction from the present scores serves as well as a fine one: the scores move on. No further than
         # the goal in the last step.
-        accuracy = max(_CG_ACCURACY, 0.5 * tol / optimality)
+        accuracy = max(_PATH_CG_ACCURACY if on_a_path else _CG_ACCURACY, 0.5 * tol / optimality)
         p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
-        if n_cg > _MANY_CG and _is_small_data(design) and _hessian_is_small(design):
+        small = _is_small_data(design) and _hessian_is_small(design)
+        if (small and n_cg > _MANY_CG) or (on_a_path and n_cg > _MANY_CG_ON_A_PATH):
             precondition = None
         del here
         step, here = _line_search(objective, s, q, w, p, penalty, value, float(gradient @ p))

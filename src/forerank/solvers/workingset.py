@@ -109,16 +109,18 @@ def working_set_newton(
     *,
     l1: float = 0.0,
     start: Vector | None = None,
+    start_dual: Vector | None = None,
     tol: float = 1e-4,
     max_iter: int = 200,
     progress: Progress | None = None,
 ) -> SolverResult:
     """Minimise the top objective plus alpha/2 ||w||^2 + l1 ||w||_1, one of the two at least positive.
 
-    `tol` is the relative duality gap. Cost of a step: the curvature of the positives, m d^2 or m^3, whichever is less
+    `start` and `start_dual` are the weights and the dual of a like problem, such as one with another alpha. `tol` is
+    the relative duality gap. Cost of a step: the curvature of the positives, m d^2 or m^3, whichever is less
     (only of those whose curvature changed), and a few products of X with a vector. Memory: the square of d or of m.
     """
-    return _WorkingSetNewton(top, design, alpha, l1, tol, max_iter, progress or Progress()).run(start)
+    return _WorkingSetNewton(top, design, alpha, l1, tol, max_iter, progress or Progress()).run(start, start_dual)
 
 
 class _WorkingSetNewton:
@@ -139,11 +141,13 @@ class _WorkingSetNewton:
         self.dual = np.zeros(top.n_rows)
         self.beta = np.zeros(top.negatives.size)
 
-    def run(self, start: Vector | None) -> SolverResult:
+    def run(self, start: Vector | None, start_dual: Vector | None = None) -> SolverResult:
         top, design = self.top, self.design
         w = np.zeros(design.n_columns) if start is None else start.copy()
         here = self.point(w, design.scores(w))
         working = self.first_working_set(here)
+        if start_dual is not None:
+            self.take_up(start_dual, working)
         best, best_value = here, np.inf
         for iteration in range(self.max_iter + 1):
             value = top.value_at(here.s) + self.penalty(here.w)
@@ -191,6 +195,17 @@ class _WorkingSetNewton:
         order = _highest(scores, crossing + _FEWEST_JOINING)
         full = order[: max(crossing - _FEWEST_JOINING, 0)]
         return _WorkingSet(order[full.size : crossing + _FEWEST_JOINING], full)
+
+    def take_up(self, dual: Vector, working: _WorkingSet) -> None:
+        """Begin with the weights of the negatives of another solution, and the bound that they give here."""
+        on_negatives = dual[self.top.negatives]
+        total = float(on_negatives.sum())
+        if total <= 0.0:
+            return
+        self.beta = on_negatives / total
+        self.raise_bound(-dual[self.top.positives])
+        held = np.concatenate([working.rows, working.full])
+        working.rows = np.concatenate([working.rows, np.setdiff1d(np.flatnonzero(on_negatives), held)])
 
     def step(self, here: _Point, working: _WorkingSet) -> _Point | None:
         """One step of Newton's method; None where nothing is gained."""
