@@ -333,6 +333,116 @@ def evaluate(
         console.print(f"saved {escape(str(curves))}", highlight=False)
 
 
+def _complete_method(incomplete: str) -> list[str]:
+    rivals = ["logistic-regression-cv", "lightgbm", "xgboost"]
+    return _complete_ranker(incomplete) + [name for name in rivals if name.startswith(incomplete.lower())]
+
+
+@app.command(
+    epilog=_examples(
+        "forerank compare bank.csv --target y",
+        "forerank compare bank.csv -t y -m Ranker -m TopPush -m lightgbm --metric ap --seeds 3",
+        "forerank compare bank.csv -t y -m 'PairwiseRanker(alpha=0.01)' -m 'rows, logistic' --record bank.jsonl",
+        "forerank compare queries.svm -m RankNCG -m sklearn.linear_model.Ridge --metric ndcg@10 --json",
+    )
+    + "A method is Ranker, one of its methods ('pairs, logistic'), an estimator of forerank by name, the import path "
+    "of an estimator of the scikit-learn kind, or one of logistic-regression-cv, lightgbm, xgboost; parameters go in "
+    "parentheses. With --record, a comparison that was stopped goes on where it was.",
+)
+def compare(
+    file: DataFile,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="What is compared; may be repeated. Default: Ranker and logistic-regression-cv.",
+            autocompletion=_complete_method,
+        ),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k, such as recall@100.")
+    ] = "auc",
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")] = 5,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many times rows are shuffled into folds anew.")] = 1,
+    positive: Annotated[
+        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Keep each fit in this file (JSON lines), and go on from it.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Fits at a time; -1 is one for each core.")] = 1,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare methods by cross-validation on the same folds, and say which differences are more than chance.
+
+    Each method is fitted and measured on the same folds, the columns being prepared inside each of them. Differences to
+    the best method come with p-values of the corrected resampled t-test (Nadeau and Bengio 2003), after Holm.
+    """
+    with _one_line_errors():
+        if record is not None:
+            _refuse_same(record, file)
+        if jobs == 0:
+            raise ValueError("--jobs 0: give the number of fits at a time, or -1 for one on each core")
+        from forerank import comparison
+
+        with _spooled(file, format) as path, _bar("Comparing", quiet) as progress:
+            found, remarks = _warnings_of(
+                lambda: comparison.compare(
+                    path,
+                    target,
+                    method or None,
+                    metric=metric,
+                    cv=folds,
+                    seeds=seeds,
+                    seed=seed,
+                    group=group,
+                    positive=positive,
+                    drop=drop or [],
+                    record=record,
+                    progress=progress,
+                    n_jobs=jobs,
+                    delimiter=delimiter,
+                )
+            )
+    if as_json:
+        _print_json(found.to_dict() | {"remarks": remarks})
+    else:
+        _print_comparison(found, remarks, quiet)
+    if found.best is None:
+        raise typer.Exit(1)
+
+
+def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
+    from forerank.comparison import shown_row
+
+    console, remarks = _console(), remarks + [str(each) for each in found.warnings] + found.errors()
+    if not quiet:
+        for note in found.notes:
+            console.print(f"  {escape(note)}", highlight=False)
+    times = "" if len(found.seeds) == 1 else f", {len(found.seeds)} times"
+    table = Table(title=f"{found.rows:,} rows, {found.folds} folds{times}", title_justify="left")
+    for column in ("method", found.metric, "std", "to the best", "p", "s per fit"):
+        table.add_column(column, justify="left" if column == "method" else "right", overflow="fold")
+    for row in found.table():
+        table.add_row(*map(escape, shown_row(row)))
+    console.print(table)
+    for line in [*([] if quiet else found.choices()), found.sentence()]:
+        console.print(escape(line), highlight=False)
+    _remark(remarks, quiet)
+
+
 @app.command(
     epilog=_examples("forerank explain bank.forerank", "forerank explain bank.forerank new.csv --row 1 --row 17")
 )

@@ -72,8 +72,9 @@ def fit(
     data: Any,
     target: str | None = None,
     *,
-    ranker: Any = "PairwiseRanker",
+    ranker: Any = "Ranker",
     params: Mapping[str, Any] | None = None,
+    metric: str | None = None,
     group: str | None = None,
     positive: Any = None,
     drop: Iterable[str] = (),
@@ -90,10 +91,13 @@ def fit(
         A file by its suffix, as in `forerank.io`.
     target : str, optional
         The column of labels; svmlight files and NumPy archives have their own.
-    ranker : str or estimator, default="PairwiseRanker"
-        One of `ranker_names()`, or any estimator with a `decision_function`.
+    ranker : str or estimator, default="Ranker"
+        One of `ranker_names()`, or any estimator with a `decision_function`. `Ranker` chooses method and penalty by
+        cross-validation.
     params : dict, optional
         Parameters of the ranker.
+    metric : str, optional
+        What `Ranker` is to be good at, such as "auc" (its default), "ap" or "recall@50".
     group : str, optional
         The column of groups within which rows are ranked. A matrix with qid is ranked within them.
     positive : label, optional
@@ -122,7 +126,7 @@ def fit(
     table: Any = _Table(source, target, group, drop) if source.is_table else _Rows(source, target, group)
     y, labels = _labels(source, table.label_column, table.target, positive)
     steps = table.steps()
-    model = make_ranker(ranker, params, graded=labels["positive"] is None, seed=seed)
+    model = make_ranker(ranker, params, metric=metric, graded=labels["positive"] is None, seed=seed)
     if table.groups is not None and "qid" not in inspect.signature(model.fit).parameters:
         raise ValueError(
             f"{type(model).__name__} does not rank within groups; leave the groups out, or choose one of "
@@ -133,10 +137,11 @@ def fit(
         notes.append(f"{labels['positive']!r} is taken for the positive label, being the later word: see --positive")
     labels.pop("by_alphabet", None)
     measures: list[Measure] = []
+    tried: Any = None
     order, n_train = _split(y, table.groups, check, seed)
     if n_train < y.size:
         say(f"measuring on {y.size - n_train:,} rows kept aside")
-        _, _, scores = _fit_rows(steps, model, table, y, order, n_train)
+        _, tried, scores = _fit_rows(steps, model, table, y, order, n_train)
         held = order[n_train:]
         try:
             measures = measure(
@@ -148,7 +153,9 @@ def fit(
         notes.append("not measured: too few rows of some class to keep any aside")
     say(f"fitting on {y.size:,} rows")
     kinds = table.kinds()
-    prepared, fitted, _ = _fit_rows(steps, model, table, y, np.arange(y.size), y.size, last=True)
+    # What the rows kept aside have measured is what is fitted on all rows: a choice is not made twice.
+    chosen = tried if hasattr(tried, "refit") else None
+    prepared, fitted, _ = _fit_rows(steps, model, table, y, np.arange(y.size), y.size, last=True, chosen=chosen)
     summary = {
         "rows": int(y.size),
         **labels,
@@ -162,6 +169,14 @@ def fit(
         "source": source.name,
         **table.extra,
     }
+    if hasattr(fitted, "best_method_"):
+        summary["choice"] = {
+            "metric": fitted.metric,
+            "method": fitted.best_method_,
+            "alpha": fitted.best_alpha_,
+            "reason": fitted.reason_,
+            "more_data": fitted.learning_curve_["sentence"],
+        }
     for name in ("n_iter_", "optimality_"):
         if hasattr(fitted, name) and np.ndim(getattr(fitted, name)) == 0:
             summary[name.rstrip("_")] = float(getattr(fitted, name))
@@ -176,7 +191,12 @@ def ranker_names() -> list[str]:
 
 
 def make_ranker(
-    ranker: Any = "PairwiseRanker", params: Mapping[str, Any] | None = None, *, graded: bool = False, seed: int = 0
+    ranker: Any = "Ranker",
+    params: Mapping[str, Any] | None = None,
+    *,
+    metric: str | None = None,
+    graded: bool = False,
+    seed: int = 0,
 ) -> Any:
     """An estimator by name (case does not matter) with these parameters; grades are ordered where it can do so."""
     if isinstance(ranker, str):
@@ -196,10 +216,14 @@ def make_ranker(
             raise ValueError(
                 f"{type(model).__name__} has no parameter {name!r}.{hint} It has {', '.join(sorted(possible))}."
             )
-    model.set_params(**dict(params or {}))
+    if metric is not None and "metric" not in possible:
+        raise ValueError(f"{type(model).__name__} has no measure of its own; leave the metric out, or use Ranker.")
+    model.set_params(**dict(params or {}), **({} if metric is None else {"metric": metric}))
+    if isinstance(model, estimators.Ranker):
+        _set_up(model, dict(params or {}), metric, graded)
     if "random_state" in possible and "random_state" not in (params or {}):
         model.set_params(random_state=seed)
-    if graded:
+    if graded and not isinstance(model, estimators.Ranker):
         if "graph" not in possible:
             raise ValueError(
                 f"{type(model).__name__} ranks two classes, and the labels are grades. Name the positive one, or "
@@ -208,6 +232,14 @@ def make_ranker(
         if possible["graph"] is None and "graph" not in (params or {}):
             model.set_params(graph="order")
     return model
+
+
+def _set_up(model: Any, params: dict[str, Any], metric: str | None, graded: bool) -> None:
+    """Columns are prepared already, both cores are ours, and grades have a measure of their own."""
+    given = {**params, **({} if metric is None else {"metric": metric})}
+    model.set_params(**{name: value for name, value in {"scale": False, "n_jobs": -1}.items() if name not in given})
+    if graded and "metric" not in given:
+        model.set_params(metric="wmw")
 
 
 def _takes_groups(name: str) -> bool:
@@ -219,15 +251,23 @@ def _is_plain(value: Any) -> bool:
 
 
 def _fit_rows(
-    steps: Any, model: Any, table: Any, y: NDArray, order: NDArray, n_train: int, *, last: bool = False
+    steps: Any,
+    model: Any,
+    table: Any,
+    y: NDArray,
+    order: NDArray,
+    n_train: int,
+    *,
+    last: bool = False,
+    chosen: Any = None,
 ) -> tuple[Any, Any, Floats]:
     """Steps and ranker fitted on the first rows of an order, and the scores of the others."""
     prepared, X = table.prepared(clone(steps), order, n_train)
     if last:
         table.forget()  # the matrix is all that is needed now
-    fitted = clone(model)
+    fitted = clone(model) if chosen is None else chosen
     extra = {} if table.groups is None else {"qid": table.groups[order[:n_train]]}
-    fitted.fit(_first_rows(X, n_train), y[order[:n_train]], **extra)
+    (fitted.fit if chosen is None else fitted.refit)(_first_rows(X, n_train), y[order[:n_train]], **extra)
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
     return prepared, fitted, scores
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank import metrics
 from forerank._ranking import query_numbers
 from forerank.design import make_design
-from forerank.estimators._base import BaseRanker, Matrix, Vector
+from forerank.estimators._base import BaseRanker, Matrix, Vector, refuse_more_than_two
 from forerank.estimators._validation import check_number, check_weights
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.paths import check_alphas
@@ -49,6 +49,8 @@ _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 # Fits within the folds stop earlier than the last one: measures do not see the difference.
 _TOL = {"gradient": 3e-3, "gap": 1e-3}
+# A gain of the measure from twice the rows that is not worth having.
+_NO_GAIN = 0.005
 # Where nothing can be tried.
 _DEFAULT_ALPHA = 1e-3
 
@@ -72,15 +74,19 @@ _MEASURES: dict[str, tuple[str, str | None, str]] = {
     "auc": ("roc_auc", None, "AUC"),
     "ap": ("average_precision", None, "average precision"),
     "pos_at_top": ("pos_at_top", None, "positives at the top"),
+    "wmw": ("wmw", None, "share of pairs in order"),
     "ndcg": ("ndcg", "k", "NDCG"),
     "pauc": ("partial_auc", "fpr", "partial AUC"),
     "recall": ("recall_at_k", "k", "recall"),
 }
 
 
+_FOR_GRADES = ("wmw", "ndcg")
+
+
 def _measure(metric: Any) -> _Measure:
     """A measure by its name, such as "ap" or "recall@50"."""
-    shown = 'one of "auc", "ap", "pos_at_top", "ndcg@k", "pauc@fpr", "recall@k", such as "recall@50"'
+    shown = 'one of "auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k", such as "recall@50"'
     if not isinstance(metric, str) or metric.partition("@")[0] not in _MEASURES:
         raise ValueError(f"metric must be {shown}; got {metric!r}.")
     kind, _, given = metric.partition("@")
@@ -146,9 +152,9 @@ def _top(share: float) -> Callable[[float | None], Any]:
 
 # In the order in which they are tried: the first one is what the others have to beat.
 _METHODS = {
-    "rows, logistic": _Method(_rows("logistic"), ("auc", "ap", "pos_at_top", "ndcg", "pauc", "recall")),
-    "pairs, logistic": _Method(_pairs("logistic"), ("auc", "ap", "pos_at_top", "ndcg", "pauc", "recall")),
-    "pairs, squared hinge": _Method(_pairs("squared_hinge"), ("auc", "ndcg")),
+    "rows, logistic": _Method(_rows("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")),
+    "pairs, logistic": _Method(_pairs("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")),
+    "pairs, squared hinge": _Method(_pairs("squared_hinge"), ("auc", "wmw", "ndcg")),
     "rows, squared hinge": _Method(_rows("squared_hinge"), ("auc", "ap", "pos_at_top", "pauc", "recall")),
     "rows, exponential": _Method(_rows("exponential"), ("pos_at_top",)),
     "top 1 %, squared hinge": _Method(_top(0.01), ("pos_at_top",)),
@@ -236,12 +242,10 @@ class _Fold:
     def measured(self, measure: _Measure, scores: Vector, rows: Rows | None = None) -> float:
         data = self.test if rows is None else self.test.take(rows)
         scores = scores if rows is None else scores[rows]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*queries left out of the mean")
-            try:
-                return float(measure.function(data.y, scores, sample_weight=data.weight, qid=data.group))
-            except ValueError:  # one class only
-                return np.nan
+        try:
+            return float(measure.function(data.y, scores, sample_weight=data.weight, qid=data.group))
+        except ValueError:  # one class only
+            return np.nan
 
 
 class Ranker(BaseRanker):
@@ -249,13 +253,14 @@ class Ranker(BaseRanker):
 
     Parameters
     ----------
-    metric : {"auc", "ap", "pos_at_top", "ndcg@k", "pauc@fpr", "recall@k"}, default="auc"
-        What is to be good, such as "recall@50" or "pauc@0.05". k counts the rows of a list: those of a fold, or those
+    metric : {"auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k"}, default="auc"
+        What is to be good, such as "recall@50" or "pauc@0.05". "wmw", the share of pairs in order (AUC where there are
+        two classes), and "ndcg@k" take grades. k counts the rows of a list: those of a fold, or those
         of a group where there are groups.
     methods : "auto" or list of str, default="auto"
         Names from `method_names()`; "auto" tries those that may be the best for the measure.
     alphas : int or array-like, default=10
-        The penalties, or how many, from 1 to 1e-7 in equal ratios.
+        The penalties, or how many, from 10 to 1e-7 in equal ratios.
     cv : int, splitter or iterable, default=5
         Folds; an integer means stratified ones, or folds of whole groups where there are groups. There are no more
         than the smaller class has rows.
@@ -312,7 +317,7 @@ class Ranker(BaseRanker):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> ranker = Ranker("ap", random_state=0).fit(X, y)
     >>> round(ranker.best_score_, 3)
-    0.998
+    0.997
     """
 
     def __init__(
@@ -344,7 +349,7 @@ class Ranker(BaseRanker):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
+        tags.classifier_tags.multi_class = str(self.metric).partition("@")[0] in _FOR_GRADES
         tags.non_deterministic = self.random_state is None
         return tags
 
@@ -357,8 +362,7 @@ class Ranker(BaseRanker):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes, the one that sorts last ahead; or grades, higher ahead of lower, for the measures "auc" (the
-            share of pairs in order) and "ndcg@k".
+            Two classes, the one that sorts last ahead; or grades, higher ahead of lower, for "wmw" and "ndcg@k".
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the rows, in the fits and in the measure.
         qid : array-like of shape (n_samples,), optional
@@ -375,16 +379,23 @@ class Ranker(BaseRanker):
             check_number("search_rows", self.search_rows, low=10, integer=True)
         data = self._data(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
-        measure = self._for_grades(measure) if graded else measure
+        if measure.kind not in _FOR_GRADES:
+            refuse_more_than_two(
+                self.classes_, 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).'
+            )
         search = _Search(self, measure, alphas, data, graded)
-        search.run()
-        chosen, place = search.best()
+        with warnings.catch_warnings():
+            # Of single fits within folds: not converged, nothing learnt, groups without pairs. Here, since filters are
+            # not safe to set in threads.
+            warnings.simplefilter("ignore", UserWarning)
+            search.run()
+            chosen, place = search.best()
+            self.learning_curve_ = search.learning_curve(chosen, float(alphas[place]))
         self.best_method_ = chosen.name
         self.best_alpha_ = float(alphas[place])
         self.best_score_ = float(search.means(chosen)[place])
         self.cv_results_ = search.table()
         self.reason_ = search.reason(chosen, place)
-        self.learning_curve_ = search.learning_curve(chosen, self.best_alpha_)
         self._refit(clone(chosen.ranker), chosen.map, data)
         return self
 
@@ -416,16 +427,6 @@ class Ranker(BaseRanker):
             check_weights(sample_weight, codes.size),
             None if qid is None else query_numbers(qid, codes.size),
         )
-
-    def _for_grades(self, measure: _Measure) -> _Measure:
-        if measure.kind == "auc":
-            return _Measure("auc", metrics.wmw, "share of pairs in order")
-        if measure.kind != "ndcg":
-            raise ValueError(
-                f"metric={self.metric!r} is for two classes, and y has {self.classes_.size}. For grades choose "
-                '"ndcg@k" or "auc" (the share of pairs in order); or make y binary (y == label).'
-            )
-        return measure
 
     def _grades(self) -> NDArray:
         """The labels as gains: themselves where they can be, else their numbers from the lowest on."""
@@ -591,7 +592,7 @@ class _Search:
             self._trial()
         # The first two folds one by one, since some may be left out after each; then the others together.
         rounds = [[k] for k in folds[:2]] + [list(folds[2:])] if several else [list(folds)]
-        for numbers in rounds:
+        for numbers in filter(None, rounds):
             self._round(numbers)
             if several:
                 self._leave_out(numbers)
@@ -599,14 +600,7 @@ class _Search:
     def _trial(self) -> None:
         """All methods on some of the rows of a fold, to see which are hopeless."""
         train, test = self.folds[0]
-        some = train
-        if self.data.group is None:
-            some, _ = next(
-                StratifiedKFold(train.size // _TRIAL_ROWS + 1, shuffle=True, random_state=self._seed()).split(
-                    train, self.data.y[train]
-                )
-            )[::-1]
-            some = train[some]
+        some = train[_spread(self.data.take(train), np.random.default_rng(self._seed()))[:_TRIAL_ROWS]]
         self.folds.append((some, test))
         number = len(self.folds) - 1
         for candidate in self.candidates:
@@ -649,21 +643,19 @@ class _Search:
         row = candidate.results[fold.number]
         design = make_design(fold.test.X)
         best, worse = -np.inf, 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of single fits: no convergence, nothing learnt, groups
-            walk = _quick(candidate.ranker)._walk(
-                fold.train.X, fold.train.y, self.alphas, **fold.train.passed_to(candidate.ranker)
-            )
-            for place, fitted in enumerate(walk):
-                candidate.fits += 1
-                scores = design.scores(fitted.coef_[0])
-                row[place] = fold.measured(self.measure, scores)
-                worse = worse + 1 if row[place] < best else 0
-                if row[place] > best:
-                    best = row[place]
-                    candidate.test_scores[fold.number] = scores
-                if worse >= _PATIENCE or self._late():
-                    break
+        walk = _quick(candidate.ranker)._walk(
+            fold.train.X, fold.train.y, self.alphas, **fold.train.passed_to(candidate.ranker)
+        )
+        for place, fitted in enumerate(walk):
+            candidate.fits += 1
+            scores = design.scores(fitted.coef_[0])
+            row[place] = fold.measured(self.measure, scores)
+            worse = worse + 1 if row[place] < best else 0
+            if row[place] > best:
+                best = row[place]
+                candidate.test_scores[fold.number] = scores
+            if worse >= _PATIENCE or self._late():
+                break
         candidate.seconds += perf_counter() - begin
         self._say(f"fold {fold.number + 1}, {candidate.name}: {np.nanmax(row, initial=-np.inf):.4f}")
 
@@ -681,9 +673,9 @@ class _Search:
         """Leave out who is clearly behind the leader on the same test rows."""
         alive = [c for c in self.candidates if c.left_out is None and all(k in c.test_scores for k in numbers)]
         for candidate in self.candidates:
-            if candidate.left_out is None and candidate not in alive and not self._late():
-                candidate.left_out = "ranks all rows alike"
-        if not alive:
+            if alive and candidate.left_out is None and candidate not in alive and not self._late():
+                candidate.left_out = "gives no scores"
+        if not alive:  # a fold of one class
             return
         leader = max(alive, key=lambda c: float(np.mean([np.nanmax(c.results[k]) for k in numbers])))
         for candidate in alive:
@@ -774,9 +766,9 @@ class _Search:
             ahead = chosen.results[:, place] - second.results[:, k]
             ahead = ahead[np.isfinite(ahead)]
             error = float(ahead.std(ddof=1)) / np.sqrt(ahead.size) if ahead.size > 1 else np.inf
-            text += f", ahead of {second.name} ({self.means(second)[k]:.4f})"
+            text += f"; next is {second.name} with {self.means(second)[k]:.4f}"
             if abs(float(ahead.mean())) <= 2.0 * error:
-                text += " by no more than chance"
+                text += ", no further off than chance"
         text += "."
         dropped = [c.name for c in others if c.left_out is not None]
         if dropped:
@@ -810,30 +802,33 @@ class _Search:
                 if np.unique(part.y).size < 2:
                     continue
                 fitted = _quick(chosen.ranker).set_params(alpha=alpha)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)
-                    try:
-                        fitted.fit(part.X, part.y, **part.passed_to(fitted))
-                    except ValueError:  # groups of one class
-                        continue
+                try:
+                    fitted.fit(part.X, part.y, **part.passed_to(fitted))
+                except ValueError:  # groups of one class
+                    continue
                 results[row, column] = fold.measured(self.measure, make_design(fold.test.X).scores(fitted.coef_[0]))
 
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(delayed(one)(*each) for each in enumerate(folds))
-        gain = results[:, 2] - results[:, 1]
-        if not np.isfinite(gain).all():
+        results = results[np.isfinite(results).all(axis=1)]
+        if len(results) < 2:
             return none
+        gain = results[:, 2] - results[:, 1]
         error = float(gain.std(ddof=1)) / np.sqrt(gain.size)
-        mean, helps = float(gain.mean()), bool(gain.mean() > 2.0 * error and gain.mean() > 1e-4)
+        mean = float(gain.mean())
+        helps = mean > 2.0 * error and mean > _NO_GAIN / 10
+        verdict = "more data would help" if helps else "more data would hardly help"
+        if not helps and mean + 2.0 * error > _NO_GAIN:
+            verdict = "whether more data would help, these folds do not say"
         means = results.mean(axis=0)
         title = self.measure.title
         sentence = (
             f"From {int(sizes[1]):,} to {int(sizes[2]):,} rows, {title} goes from {means[1]:.4f} to {means[2]:.4f} "
-            f"({mean:+.4f} ± {error:.4f}): more data {'would help' if helps else 'would hardly help'}."
+            f"({mean:+.4f} ± {error:.4f}): {verdict}."
         )
         return {
             "rows": [int(size) for size in sizes],
             "scores": [float(value) for value in means],
-            "more_data_helps": helps,
+            "more_data_helps": bool(helps),
             "sentence": sentence,
         }
 

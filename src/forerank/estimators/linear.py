@@ -65,7 +65,7 @@ class _LinearRanker(BaseRanker):
         X, y
             As in `fit`.
         alphas : int or array-like, default=10
-            The penalties, or how many: so many from 1 to 1e-7 in equal ratios.
+            The penalties, or how many: so many from 10 to 1e-7 in equal ratios.
         **rows
             What else `fit` takes: sample_weight, qid.
 

@@ -15,7 +15,7 @@ Vector = NDArray[np.float64]
 # Fits at the present alpha of a ranker, from a start or from where it stands.
 Solve = Callable[..., SolverResult | None]
 
-_LARGEST, _SMALLEST = 1.0, 1e-7
+_LARGEST, _SMALLEST = 10.0, 1e-7
 
 
 @dataclass(frozen=True)

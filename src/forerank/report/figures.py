@@ -1,0 +1,307 @@
+"""The pictures of a report, each with the words that stand for it where it cannot be seen.
+
+They are SVG, so that they are sharp on a phone, on a screen and on paper, and their letters stay letters. They are put
+into the page as images: nothing that a column may be called can become part of the page.
+"""
+
+import base64
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_recall_curve, roc_curve
+
+from forerank.displays import (
+    COLOURS,
+    AlphaPathDisplay,
+    CriticalDifferenceDisplay,
+    HitsDisplay,
+    ScoreDistributionDisplay,
+    TopStabilityDisplay,
+)
+from forerank.report.words import figure, percent
+
+__all__ = ["Picture"]
+
+Floats = NDArray[np.float64]
+# Inches. Drawn about as large as a phone shows them, letters are large enough there and everywhere else.
+_SIZE = (4.9, 3.7)
+_GREY = "#595959"
+_STYLE = {
+    "font.size": 11.0,
+    "legend.fontsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _GREY,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "lines.linewidth": 1.8,
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "forerank",
+}
+# Points of a curve beyond which a picture only grows in bytes.
+_MOST_POINTS = 400
+_LONGEST_NAME = 26
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as a data address, the words that stand for it, and what is written below it."""
+
+    uri: str
+    alt: str
+    caption: str
+
+
+def _drawn(draw: Callable[[Any], None], alt: str, caption: str, size: tuple[float, float] = _SIZE) -> Picture:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # The reader's machine has the letters that this one's fonts lack.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        file = io.BytesIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return Picture("data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii"), alt, caption)
+
+
+def _thin(*arrays: NDArray) -> list[NDArray]:
+    """Some points of a curve, evenly along it, the ends among them."""
+    n = arrays[0].size
+    if n <= _MOST_POINTS:
+        return list(arrays)
+    length = np.append(0.0, np.cumsum(np.hypot(*(np.diff(each) for each in arrays))))
+    some = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], _MOST_POINTS)).clip(max=n - 1))
+    some = np.unique(np.concatenate([[0], some, [n - 1]]))
+    return [each[some] for each in arrays]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _legend_below(ax: Any, columns: int) -> None:
+    """Below the picture where lines may use all of it."""
+    handles, names = ax.get_legend_handles_labels()
+    ax.get_legend().remove()
+    ax.figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
+
+
+def roc(y: NDArray, scores: Floats, auc: float) -> Picture:
+    """The ROC curve of held-out scores."""
+    fpr, tpr, _ = roc_curve(y, scores)
+    at = [float(np.interp(rate, fpr, tpr)) for rate in (0.01, 0.1)]
+
+    def draw(ax: Any) -> None:
+        ax.plot(*_thin(fpr, tpr), color=COLOURS[0], label=f"this ranking, AUC {auc:.3f}")
+        ax.plot([0, 1], [0, 1], color=_GREY, linestyle=":", label="any order, 0.5")
+        ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
+        ax.legend(loc="lower right")
+
+    low, high = percent(at[0]), percent(at[1])
+    seen = f"With 1 % of the negative rows come {low} of the positive ones, with 10 % of them {high}."
+    return _drawn(draw, f"ROC curve, area {auc:.3f}. {seen}", f"ROC curve. {seen}")
+
+
+def precision_recall(y: NDArray, scores: Floats, ap: float) -> Picture:
+    """Precision against recall of held-out scores."""
+    precision, recall, _ = precision_recall_curve(y, scores)
+    # The last point, precision 1 at recall 0, belongs to no threshold.
+    precision, recall = precision[:-1], recall[:-1]
+    half = float(precision[recall >= 0.5][-1])
+
+    def draw(ax: Any) -> None:
+        x, height = _thin(recall, precision)
+        mark = "o" if x.size == 1 else ""
+        ax.plot(x, height, color=COLOURS[0], marker=mark, label=f"this ranking, average {ap:.3f}")
+        ax.axhline(y.mean(), color=_GREY, linestyle=":", label=f"any order, {figure(y.mean())}")
+        ax.set(xlabel="recall", ylabel="precision", xlim=(-0.01, 1.01), ylim=(0.0, 1.04))
+        ax.legend(loc="best")
+
+    seen = f"Where half of the positive rows are found, {percent(half)} of the rows read are positive."
+    return _drawn(
+        draw, f"Precision against recall, average precision {ap:.3f}. {seen}", f"Precision and recall. {seen}"
+    )
+
+
+def hits(y: NDArray, scores: Floats) -> Picture:
+    """The share of hits among the first k rows."""
+
+    def draw(ax: Any) -> None:
+        HitsDisplay.from_predictions(y, scores, share=True, log_x=True, ax=ax)
+        _legend_below(ax, 3)
+
+    return _drawn(
+        draw,
+        "Share of hits among the first k rows, against the best possible order and any order; the table has figures.",
+        "The share of hits among the rows read from the top.",
+    )
+
+
+def distributions(y: NDArray, scores: Floats, labels: Mapping[Any, str]) -> Picture:
+    """Scores by class."""
+    classes, counts = np.unique(y, return_counts=True)
+    medians = [f"{np.median(scores[y == each]) + 0.0:.2f} for {labels[each.item()]}" for each in classes[::-1]]
+    middle = f"Median score: {', '.join(medians)}.".replace(" -0.00 ", " 0.00 ")
+    bins = int(np.clip(2 * np.sqrt(counts.min()), 12, 40))
+
+    def draw(ax: Any) -> None:
+        short = {label: _short(name) for label, name in labels.items()}
+        ScoreDistributionDisplay.from_predictions(y, scores, labels=short, bins=bins, ax=ax)
+
+    return _drawn(draw, f"Histograms of held-out scores by class. {middle}", f"Each class has area one. {middle}")
+
+
+def stability(by_model: Floats, seed: int, place: int) -> Picture:
+    """The overlap of the first k rows between the models of the folds."""
+    at: list[float] = []
+
+    def draw(ax: Any) -> None:
+        display = TopStabilityDisplay.from_scores(by_model, random_state=seed, ax=ax)
+        _legend_below(ax, 2)
+        at.extend(float(np.interp(place, display.k, line)) for line in (display.mean, display.low))
+
+    drawn = _drawn(draw, "", "")
+    mean, least = percent(at[0]), percent(at[1])
+    seen = f"Two models have on average {mean} of their first {place:,} rows in common, at least {least}."
+    return Picture(
+        drawn.uri,
+        f"Overlap of the first k rows between models of different folds. {seen}",
+        seen,
+    )
+
+
+def reliability(y: NDArray, scores: Floats, fold: NDArray) -> Picture | None:
+    """How well scores can be read as probabilities, learnt on the other folds; None where nothing can be learnt.
+
+    For each fold, a sigmoid and a step function from scores to probabilities are fitted on the held-out scores of the
+    other folds. Rows are then put into ten bins of about equal size by their probability.
+    """
+    if np.ptp(scores) == 0.0:
+        return None
+    probabilities = {"sigmoid": np.full(y.size, np.nan), "isotonic": np.full(y.size, np.nan)}
+    for number in np.unique(fold):
+        test = fold == number
+        s, t = scores[~test], y[~test]
+        if np.unique(t).size < 2 or min(t.sum(), (~t).sum()) < 10:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # classes that scores part have no end of slope
+            sigmoid = LogisticRegression(C=1e4).fit(s[:, None], t)
+        isotonic = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(s, t)
+        probabilities["sigmoid"][test] = sigmoid.predict_proba(scores[test, None])[:, 1]
+        probabilities["isotonic"][test] = isotonic.predict(scores[test])
+    brier = {name: float(np.mean((p - y) ** 2)) for name, p in probabilities.items()}
+    none = float(np.var(y))
+
+    def draw(ax: Any) -> None:
+        top = 0.0
+        for (name, p), colour, marker in zip(probabilities.items(), COLOURS, "os", strict=False):
+            # Rows of the same probability stay together.
+            edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, min(10, y.size // 5) + 1)[1:-1]))
+            place = np.searchsorted(edges, p, side="left")
+            bins = [np.flatnonzero(place == each) for each in np.unique(place)]
+            said, seen = (np.array([each[rows].mean() for rows in bins]) for each in (p, y))
+            error = 1.96 * np.sqrt(np.maximum(seen * (1 - seen), 1e-12) / [rows.size for rows in bins])
+            ax.errorbar(
+                said, seen, np.minimum(error, [seen, 1 - seen]), color=colour, marker=marker, ms=5, label=name, lw=1.2
+            )
+            top = max(top, said.max(), seen.max())
+        top = min(1.0, 1.08 * top)
+        ax.plot([0, top], [0, top], color=_GREY, linestyle=":", label="as said")
+        ax.set(xlabel="probability that is said", ylabel="share of positive rows")
+        ax.legend(loc="upper left")
+
+    seen = (
+        f"Mean squared error of the probabilities: sigmoid {brier['sigmoid']:.4f}, isotonic {brier['isotonic']:.4f}; "
+        f"the share of positive rows for every row gives {none:.4f}."
+    )
+    return _drawn(draw, f"Reliability of calibrated scores in ten bins. {seen}", seen)
+
+
+def weights(names: Sequence[str], values: Floats, low: Floats | None, high: Floats | None) -> Picture:
+    """Bars of the weights, with their range over the folds."""
+
+    def draw(ax: Any) -> None:
+        at = np.arange(len(names))
+        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
+        ax.barh(at, values, color=colours, height=0.72)
+        if low is not None and high is not None:
+            ax.hlines(at, low, high, color="black", linewidth=1.3)
+        ax.set_yticks(at, [_short(name).replace("$", r"\$") for name in names], fontsize=10)
+        ax.invert_yaxis()
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel("weight (above 0: ahead)")
+
+    first = ", ".join(f"{name} {value:+.3g}" for name, value in zip(names[:3], values[:3], strict=True))
+    return _drawn(
+        draw,
+        f"Bar chart of the largest weights; the first are {first}. The table has all of them.",
+        "The largest weights"
+        + (", with their range over the models of the folds (black lines)." if low is not None else "."),
+        (_SIZE[0], 1.0 + 0.27 * len(names)),
+    )
+
+
+def alpha_path(ranker: Any, metric: str) -> Picture | None:
+    """What a ranker that chooses has tried; None where nothing can be drawn along alpha."""
+
+    def draw(ax: Any) -> None:
+        display = AlphaPathDisplay.from_estimator(ranker, metric=metric, ax=ax)
+        _legend_below(ax, 2)
+        drawn.extend(display.lines_)
+
+    drawn: list[str] = []
+    try:
+        n_methods = len(set(ranker.cv_results_["method"]))
+        size = (_SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((n_methods + 2) // 2))
+        return _drawn(
+            draw,
+            f"Cross-validated measure against alpha for {n_methods} methods; the choice has a ring.",
+            "Regularisation path: the measure in the inner folds for each method and alpha that was tried.",
+            size,
+        )
+    except ValueError:
+        return None
+
+
+def learning_curve(rows: Sequence[float], scores: Sequence[float], metric: str, sentence: str) -> Picture:
+    """The measure against the number of rows learnt from."""
+
+    def draw(ax: Any) -> None:
+        ax.plot(rows, scores, color=COLOURS[0], marker="o")
+        ax.set(xlabel="rows learnt from", ylabel=f"{metric}, held out")
+        ax.xaxis.set_major_formatter(lambda value, position: f"{value:,.0f}")
+        ax.locator_params(axis="x", nbins=5)
+
+    return _drawn(draw, f"Learning curve. {sentence}", f"Learning curve. {sentence}")
+
+
+def critical_difference(ranks: Mapping[str, float], cd: float | None) -> Picture:
+    """Mean ranks of the methods that were compared."""
+
+    def draw(ax: Any) -> None:
+        ax.grid(visible=False)
+        CriticalDifferenceDisplay.from_ranks({_short(name): rank for name, rank in ranks.items()}, cd, ax=ax)
+
+    listed = ", ".join(f"{name} {rank:.2f}" for name, rank in sorted(ranks.items(), key=lambda item: item[1]))
+    return _drawn(
+        draw,
+        f"Mean ranks of the methods: {listed}.",
+        "Mean ranks over folds and seeds. Methods under one bar are not told apart. Folds of one data set are not "
+        "independent; the p-values in the table allow for that, this picture does not.",
+        (_SIZE[0], 1.7 + 0.34 * len(ranks)),
+    )
