@@ -1,7 +1,9 @@
 """The commands, as a shell runs them: what they print, where, and with which exit code."""
 
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +48,18 @@ def work(tmp_path_factory):
     directory = tmp_path_factory.mktemp("work")
     table(300).to_csv(directory / "train.csv", index=False)
     table(100, seed=1).to_csv(directory / "new.csv", index=False)
-    run("fit", directory / "train.csv", "--target", "y", "-o", directory / "m.forerank", "--alpha", "0.01")
+    run(
+        "fit",
+        directory / "train.csv",
+        "--target",
+        "y",
+        "-o",
+        directory / "m.forerank",
+        "--ranker",
+        "PairwiseRanker",
+        "--alpha",
+        "0.01",
+    )
     return directory
 
 
@@ -56,7 +69,18 @@ def test_version():
 
 def test_help_is_quick_and_has_examples():
     assert "demo" in CliRunner().invoke(app, []).output
-    for command in ("fit", "rank", "evaluate", "explain", "inspect", "export", "reproduce", "demo"):
+    for command in [
+        "fit",
+        "rank",
+        "evaluate",
+        "compare",
+        "report",
+        "explain",
+        "inspect",
+        "export",
+        "reproduce",
+        "demo",
+    ]:
         assert "Examples" in run(command, "--help").output
     # Nothing heavy is imported for a page of help.
     code = "import sys, forerank.cli; print(sorted({'sklearn', 'numba', 'pandas', 'pyarrow'} & set(sys.modules)))"
@@ -70,7 +94,7 @@ def test_fit_says_what_was_done(tmp_path, work):
         assert part in result.stdout
     assert "saved" in result.stdout
     quiet = run("fit", work / "train.csv", "--target", "y", "-o", tmp_path / "q.forerank", "-q", "--check", "0")
-    assert quiet.stdout.startswith("PairwiseRanker(")
+    assert quiet.stdout.startswith("chosen: ")
     assert quiet.stderr == ""
 
 
@@ -180,11 +204,12 @@ def test_a_delimiter_that_is_wrong_and_a_qid_that_is_not_there(tmp_path):
 def test_what_cannot_be_is_said(tmp_path, work):
     model, new = work / "m.forerank", work / "new.csv"
     assert "is there already" in fails("fit", work / "train.csv", "-t", "y", "-o", model)
-    assert "did you mean 'alpha'" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "--alfa", "1").lower()
+    misspelt = fails("fit", new, "-t", "y", "-o", tmp_path / "m", "-r", "PairwiseRanker", "--alfa", "1")
+    assert "Did you mean 'alpha'" in misspelt
     assert "has no value" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "--alpha")
     assert "FILE comes first" in fails("fit", "--alpha", "1", new, "-t", "y", "-o", tmp_path / "m")
     assert "no option" in fails("fit", new, "more.csv", "-t", "y", "-o", tmp_path / "m")
-    assert "alpha" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "--alpha", "-1")
+    assert "alpha" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "-r", "PairwiseRanker", "--alpha", "-1")
     assert "no such file" in fails("rank", tmp_path / "no.forerank", new)
     assert "not a model file" in fails("rank", new, new)
     assert "must then go to a file" in fails("rank", model, new, "--json")
@@ -208,9 +233,9 @@ def test_warnings_are_remarks(tmp_path):
     frame.loc[frame["q"] == 0, "y"] = 0
     frame.to_csv(tmp_path / "a.csv", index=False)
     words = ("fit", tmp_path / "a.csv", "-t", "y", "--group", "q", "-o", tmp_path / "m.forerank", "--check", "0")
-    assert "note: 1 of 10 qid groups" in run(*words).stderr
+    assert "note: 1 of 10 groups" in run(*words).stderr
     assert run(*words, "--force", "-q").stderr == ""
-    assert "qid groups" in json.loads(run(*words, "--force", "--json").stdout)["warnings"][0]
+    assert any("10 groups" in each for each in json.loads(run(*words, "--force", "--json").stdout)["warnings"])
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -253,6 +278,58 @@ def test_killed_at_any_moment_nothing_is_half_written(tmp_path, work):
             assert load_model(out).summary["rows"] == 300
             seen += 1
     assert seen >= 1
+
+
+def odd_table(case):
+    rng = np.random.default_rng(0)
+    n = 10_000 if case == "three positives" else 400
+    X = rng.normal(size=(n, 3))
+    y = X[:, 0] + rng.normal(size=n) > 0.5
+    if case == "three positives":
+        y = np.arange(n) % 3334 == 1
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=np.where(y, "yes", "no"))
+    if case == "leaky column":
+        frame["known"] = y * 2.0 + 0.1 * rng.uniform(size=n)
+    if case == "constant score":
+        for name in "abc":
+            frame[name] = np.where(np.arange(n) % 2 == 0, 1.0, 2.0)
+        frame["y"] = np.where(np.arange(n) % 4 < 2, "yes", "no")
+    if case == "one class in a group":
+        frame["g"] = np.where(y, np.arange(n) % 5, np.arange(n) % 4)  # the last group has positives only
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("leaky column", "'known'"),
+        ("constant score", "alike|same score|chance"),
+        ("three positives", "3 of 10,000 rows|3 positive"),
+        ("one class in a group", "one label|one class"),
+    ],
+)
+def test_odd_data_are_spoken_of(tmp_path, case, words):
+    odd_table(case).to_csv(tmp_path / "odd.csv", index=False)
+    group = ["--group", "g"] if case == "one class in a group" else []
+    fitted = run("fit", tmp_path / "odd.csv", "-t", "y", *group, "-o", tmp_path / "m.forerank")
+    made = run("report", tmp_path / "odd.csv", "-t", "y", *group, "--against", "none", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    for text in (made.output, page, *([fitted.output] if case != "constant score" else [])):
+        assert re.search(words, html.unescape(text)), text
+    compared = run("compare", tmp_path / "odd.csv", "-t", "y", *group, "-m", "rows, logistic", "-m", "pairs, logistic")
+    assert "pairs, logistic" in compared.stdout
+
+
+def test_report_says_in_words_what_it_shows(tmp_path, work):
+    out = tmp_path / "r.html"
+    words = ["report", work / "train.csv", "-t", "y", "--metric", "ap", "-o", out, "--folds", "3"]
+    made = json.loads(run(*words, "--against", "rows, logistic", "--json").stdout)
+    page = html.unescape(out.read_text())
+    assert all(sentence in page for sentence in made["sentences"])
+    assert "rows, logistic" in page
+    assert made["measures"][0]["name"] == "average precision"
+    assert "is there already" in fails(*words)
+    assert "would overwrite" in fails("report", work / "train.csv", "-t", "y", "-o", work / "train.csv", "--force")
 
 
 def test_demo_does_the_main_job_and_draws(tmp_path):

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
-from forerank import PairwiseRanker
+from forerank import Ranker
 from forerank.columns import NumberColumns
 from forerank.evaluation import measure
 from forerank.export import save_onnx, to_sklearn
@@ -33,7 +33,7 @@ def typed(n=300, seed=0):
 
 def test_the_check_is_a_fit_on_the_other_rows():
     frame = typed(400)
-    model = fit(frame, "y", check=0.25, seed=3)
+    model = fit(frame, "y", ranker="PairwiseRanker", check=0.25, seed=3)
     assert model.summary["rows"] == 400
     assert model.summary["kept_aside"] == 100
     # The same split, by hand: steps and ranker see the training rows only.
@@ -52,6 +52,30 @@ def test_the_check_is_a_fit_on_the_other_rows():
     assert (model.summary["positive"], model.summary["negative"]) == ("yes", "no")
     assert model.columns == {"age": "number", "seen": "date", "job": "category", "city": "category", "note": "text"}
     assert any(note.startswith("left out id") for note in model.notes)
+
+
+def test_what_was_measured_is_what_is_fitted_on_all_rows():
+    frame = typed(400)
+    model = fit(frame, "y", metric="ap", check=0.25, seed=3)
+    chosen = model.estimator[-1]
+    choice = model.summary["choice"]
+    assert (choice["metric"], choice["method"], choice["alpha"]) == ("ap", chosen.best_method_, chosen.best_alpha_)
+    alone = Ranker("ap", methods=[chosen.best_method_], alphas=[chosen.best_alpha_], scale=False, random_state=3)
+    y = (frame["y"] == "yes").to_numpy()
+    X = model.estimator[0].transform(frame)
+    assert_allclose(chosen.coef_, alone.fit(X, y).coef_)
+
+
+def test_grades_are_chosen_for_by_pairs():
+    frame = typed(300).assign(y=np.arange(300) % 3)
+    assert fit(frame, "y", check=0).summary["choice"]["metric"] == "wmw"
+    assert fit(frame, "y", metric="ndcg@10", check=0).summary["choice"]["metric"] == "ndcg@10"
+
+
+def test_what_is_odd_is_said():
+    frame = typed(300).assign(told=lambda f: (f["y"] == "yes") * 1.0 + 0.01 * np.arange(300) / 300)
+    found = fit(frame, "y", check=0).summary["warnings"]
+    assert any("'told'" in sentence for sentence in found)
 
 
 def test_files_and_frames_give_the_same_model(tmp_path):
@@ -301,7 +325,13 @@ def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(ValueError, match=r"There is no ranker 'TopPish'\. Did you mean TopPush"):
         fit(frame, "y", ranker="TopPish")
     with pytest.raises(ValueError, match=r"PairwiseRanker has no parameter 'aplha'\. Did you mean 'alpha'"):
-        fit(frame, "y", params={"aplha": 1})
+        fit(frame, "y", ranker="PairwiseRanker", params={"aplha": 1})
+    with pytest.raises(ValueError, match=r"Ranker has no parameter 'alpha'\. Single rankers have it"):
+        fit(frame, "y", params={"alpha": 1})
+    with pytest.raises(ValueError, match="TopPush has no measure of its own"):
+        fit(frame, "y", ranker="TopPush", metric="ap")
+    with pytest.raises(ValueError, match="metric must be one of"):
+        fit(frame, "y", metric="accuracy")
     with pytest.raises(ValueError, match="TopPush does not rank within groups"):
         fit(frame, "y", ranker="TopPush", group="city")
     with pytest.raises(DataFileError, match="no column is left to learn from"):
@@ -462,4 +492,5 @@ def test_saved_models_explain_and_evaluate_alike(tmp_path):
     assert explain(again, frame) == explain(model, frame)
     assert evaluate(again, frame).measures == evaluate(model, frame).measures
     assert again.summary == json.loads(json.dumps(model.summary))
-    assert isinstance(again.estimator[-1], PairwiseRanker)
+    assert isinstance(again.estimator[-1], Ranker)
+    assert again.summary["choice"]["method"] == model.estimator[-1].best_method_

@@ -51,6 +51,10 @@ DataFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn at random.")]
+_METRICS = "auc, ap, pos_at_top, wmw, ndcg@k, pauc@fpr or recall@k, such as recall@100"
+Metric = Annotated[
+    str | None, typer.Option("--metric", help=f"What the ranking is to be good at: {_METRICS}. Default: auc.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Of a CSV file; guessed from its header.")]
 Format = Annotated[
@@ -92,11 +96,13 @@ def _root(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     epilog=_examples(
         "forerank fit bank.csv --target y -o bank.forerank",
+        "forerank fit leads.csv -t bought --metric recall@100 -o leads.forerank",
         "forerank fit leads.parquet -t bought --ranker TopPush --alpha 0.01 -o leads.forerank",
         "forerank fit queries.svm --ranker RankNCG -o queries.forerank  # grades and qid as they are",
         "zcat leads.csv.gz | forerank fit - -t bought --params ranker.toml -o leads.forerank",
     )
-    + "Options that are not listed are parameters of the ranker: --alpha 0.01, --loss logistic, --max-iter 500. A TOML "
+    + "By default method and penalty are chosen for the measure, by cross-validation (Ranker). Options that are "
+    "not listed are parameters of the ranker: --alpha 0.01, --loss logistic, --max-iter 500, --time-budget 60. A TOML "
     'file holds the same: alpha = 0.01, loss = "logistic", and ranker = "PairwiseRanker".',
 )
 def fit(
@@ -110,6 +116,7 @@ def fit(
         str | None,
         typer.Option("--ranker", "-r", help="An estimator of forerank by name.", autocompletion=_complete_ranker),
     ] = None,
+    metric: Metric = None,
     params: Annotated[Path | None, typer.Option("--params", help="A TOML file of parameters.")] = None,
     positive: Annotated[
         str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
@@ -141,7 +148,7 @@ def fit(
             raise ValueError("a model goes into a file: -o MODEL")
         _refuse_same(out, file, params)
         chosen = _parameters(params, context.args)
-        name = ranker or chosen.pop("ranker", "PairwiseRanker")
+        name = ranker or chosen.pop("ranker", "Ranker")
         chosen.pop("ranker", None)
         from forerank import models, workflow
         from forerank._files import refuse_existing
@@ -156,6 +163,7 @@ def fit(
                     target,
                     ranker=name,
                     params=chosen,
+                    metric=metric,
                     group=group,
                     positive=positive,
                     drop=drop or [],
@@ -169,15 +177,20 @@ def fit(
             say(f"saving {out}")
             digest = models.save_model(model, out, force=force)
     if as_json:
-        _print_json({"model": str(out), "sha256": digest, **model.summary, "notes": model.notes, "warnings": remarks})
+        warned = model.summary["warnings"] + remarks
+        _print_json({"model": str(out), "sha256": digest, **model.summary, "notes": model.notes, "warnings": warned})
         return
-    _remark(remarks, quiet)
-    console = _console()
     summary = model.summary
+    _remark(summary["warnings"] + remarks, quiet)
+    console = _console()
     if not quiet:
         console.print(f"{summary['rows']:,} rows of {escape(summary['source'])}: {escape(_classes(summary))}")
         for note in model.notes:
             console.print(f"  {escape(note)}", highlight=False)
+    if "choice" in summary:
+        console.print(f"chosen: {escape(summary['choice']['reason'])}", highlight=False)
+        if not quiet:
+            console.print(escape(summary["choice"]["more_data"]), highlight=False)
     console.print(f"{summary['ranker']}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
     if summary["measures"]:
         console.print(_measure_table(f"On {summary['kept_aside']:,} rows kept aside", summary["measures"], 0.95))
@@ -363,9 +376,7 @@ def compare(
             autocompletion=_complete_method,
         ),
     ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", help="auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k, such as recall@100.")
-    ] = "auc",
+    metric: Metric = None,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")] = 5,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many times rows are shuffled into folds anew.")] = 1,
     positive: Annotated[
@@ -403,7 +414,7 @@ def compare(
                     path,
                     target,
                     method or None,
-                    metric=metric,
+                    metric=metric or "auc",
                     cv=folds,
                     seeds=seeds,
                     seed=seed,
@@ -441,6 +452,112 @@ def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
     for line in [*([] if quiet else found.choices()), found.sentence()]:
         console.print(escape(line), highlight=False)
     _remark(remarks, quiet)
+
+
+@app.command(
+    epilog=_examples(
+        "forerank report bank.csv --target y -o bank.html",
+        "forerank report bank.csv -t y --metric recall@100 --against TopPush --against lightgbm -o bank.html",
+        "forerank report bank.csv -t y --ranker PairwiseRanker --against none -o bank.html",
+    )
+    + "The page is one file: it can be mailed, opened anywhere and printed.",
+)
+def report(
+    file: DataFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
+    ] = None,
+    ranker: Annotated[
+        str,
+        typer.Option("--ranker", "-r", help="An estimator of forerank by name.", autocompletion=_complete_ranker),
+    ] = "Ranker",
+    metric: Metric = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            help="What it is compared with, as in 'forerank compare'; may be repeated. Default: "
+            "logistic-regression-cv; 'none' for nothing.",
+            autocompletion=_complete_method,
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")] = 5,
+    positive: Annotated[
+        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    delimiter: Delimiter = None,
+    format: Format = "csv",
+    force: Force = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page on a ranking: how good it is on rows it has not seen, in words and pictures, and what to mind."""
+    with _one_line_errors():
+        from forerank._files import refuse_existing
+
+        refuse_existing(out, force=force)
+        _refuse_same(out, file)
+        for module in ("jinja2", "matplotlib"):
+            import_module(module)  # before the work, not after it
+        from forerank.comparison import compare as compare_methods
+        from forerank.report import make_report
+
+        rivals = [] if against == ["none"] else against or ["logistic-regression-cv"]
+        options: dict[str, Any] = {"group": group, "positive": positive, "drop": drop or [], "delimiter": delimiter}
+        with _spooled(file, format) as path, _status(quiet) as say:
+
+            def work() -> Any:
+                found = None
+                if rivals:
+                    say("comparing")
+                    found = compare_methods(
+                        path,
+                        target,
+                        [ranker, *rivals],
+                        metric=metric or "auc",
+                        cv=folds,
+                        seed=seed,
+                        progress=lambda share: say(f"comparing, {share:.0%}"),
+                        **options,
+                    )
+                return make_report(
+                    path,
+                    target,
+                    ranker=ranker,
+                    metric=metric or "auc",
+                    comparison=found,
+                    folds=folds,
+                    seed=seed,
+                    command=shlex.join(["forerank", *sys.argv[1:]]),
+                    say=say,
+                    **options,
+                )
+
+            made, remarks = _warnings_of(work)
+            say(f"saving {out}")
+            made.save(out, force=force)
+    if as_json:
+        _print_json(
+            {
+                "report": str(out),
+                "sentences": made.sentences,
+                "measures": [vars(each) for each in made.measures],
+                "warnings": made.warnings + remarks,
+            }
+        )
+        return
+    console = _console()
+    for sentence in made.sentences:
+        console.print(escape(sentence), highlight=False)
+    _remark(made.warnings + remarks, quiet)
+    if not quiet:
+        console.print(f"saved {escape(str(out))}", highlight=False)
 
 
 @app.command(
@@ -638,7 +755,14 @@ def _one_line_errors() -> Iterator[None]:
         _fail(error)
 
 
-_EXTRAS = {"pandas": "files", "pyarrow": "files", "skops": "files", "matplotlib": "plots", "onnx": "onnx"}
+_EXTRAS = {
+    "jinja2": "report",
+    "matplotlib": "plots",
+    "onnx": "onnx",
+    "pandas": "files",
+    "pyarrow": "files",
+    "skops": "files",
+}
 
 
 def _fail(error: Exception) -> NoReturn:
@@ -782,8 +906,9 @@ def _shown_params(model: Any) -> str:
     """The parameters that are not at their defaults, and the strength of the penalty."""
     ranker = model.estimator[-1]
     defaults = type(ranker)().get_params()
-    chosen = {n: v for n, v in ranker.get_params().items() if v != defaults[n] or n in ("alpha", "loss")}
-    return ", ".join(f"{name}={value!r}" for name, value in chosen.items() if name != "random_state")
+    chosen = {n: v for n, v in ranker.get_params().items() if v != defaults[n] or n in ("alpha", "loss", "metric")}
+    unsaid = ("random_state", "n_jobs", "scale")
+    return ", ".join(f"{name}={value!r}" for name, value in chosen.items() if name not in unsaid)
 
 
 def _interval(measure: dict[str, Any]) -> str:

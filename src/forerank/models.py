@@ -33,7 +33,16 @@ _MEMBERS = {"sha256": str, "columns": dict, "summary": dict, "notes": list, "ver
 # What a column may be for a model, as `forerank.columns` says it.
 COLUMN_KINDS = ("number", "category", "text", "date", "date with zone")
 # What the commands read of a summary, where it is there.
-_SUMMARY = {"rows": int, "classes": dict, "params": dict, "measures": list, "n_columns": int, "zero_based": bool}
+_SUMMARY: dict[str, type] = {
+    "rows": int,
+    "classes": dict,
+    "params": dict,
+    "measures": list,
+    "warnings": list,
+    "choice": dict,
+    "n_columns": int,
+    "zero_based": bool,
+}
 _MEASURE = {"name": str, "value": float, "low": float | None, "high": float | None}
 
 

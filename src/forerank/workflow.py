@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import estimators
+from forerank.checks import data_warnings
 from forerank.columns import as_frame, distinct, plan_columns
 from forerank.evaluation import Measure, measure
 from forerank.io import (
@@ -126,6 +127,8 @@ def fit(
     table: Any = _Table(source, target, group, drop) if source.is_table else _Rows(source, target, group)
     y, labels = _labels(source, table.label_column, table.target, positive)
     steps = table.steps()
+    say("looking for what is odd")
+    odd = [each.sentence for each in data_warnings(table.rows, y, qid=table.groups)]
     model = make_ranker(ranker, params, metric=metric, graded=labels["positive"] is None, seed=seed)
     if table.groups is not None and "qid" not in inspect.signature(model.fit).parameters:
         raise ValueError(
@@ -167,6 +170,7 @@ def fit(
         "seed": seed,
         "seconds": round(perf_counter() - begin, 3),
         "source": source.name,
+        "warnings": odd,
         **table.extra,
     }
     if hasattr(fitted, "best_method_"):
@@ -213,6 +217,8 @@ def make_ranker(
         if name not in possible:
             near = get_close_matches(name, possible, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
+            if isinstance(model, estimators.Ranker) and name in estimators.PairwiseRanker().get_params():
+                hint = " Single rankers have it: name one, such as PairwiseRanker (--ranker)."
             raise ValueError(
                 f"{type(model).__name__} has no parameter {name!r}.{hint} It has {', '.join(sorted(possible))}."
             )
@@ -372,6 +378,10 @@ class _Table:
     def steps(self) -> Any:
         return self._plan.transformer()
 
+    @property
+    def rows(self) -> Any:
+        return self._frame
+
     def kinds(self) -> dict[str, str]:
         return self._plan.kinds(self._frame)
 
@@ -411,6 +421,10 @@ class _Rows:
         if sp.issparse(self.X):
             return MaxAbsScaler()
         return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
+
+    @property
+    def rows(self) -> Any:
+        return self.X
 
     def kinds(self) -> dict[str, str]:
         return {}
