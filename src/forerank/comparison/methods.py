@@ -139,19 +139,22 @@ def _made(kind: Any, params: dict[str, Any]) -> Any:
 def _rival(name: str, params: dict[str, Any], metric: str, graded: bool) -> Any:
     if name == "logistic-regression-cv":
         from sklearn.linear_model import LogisticRegressionCV
+        from sklearn.model_selection import StratifiedKFold
 
-        # Tuned by what it is judged by, as Ranker is. Named one by one since their defaults change between versions.
+        # Tuned by what it is judged by, on shuffled folds, as Ranker is: rows of a file often come in order of time.
+        # Parameters are named one by one since their defaults change between versions.
+        folds = StratifiedKFold(5, shuffle=True, random_state=0)
         scoring = "neg_log_loss" if graded else _Scorer(metric)
         chosen: dict[str, Any] = {
             "scoring": scoring,
-            "cv": 5,
+            "cv": folds,
             "max_iter": 1000,
             "l1_ratios": (0,),
             "use_legacy_attributes": False,
         }
         possible = inspect.signature(LogisticRegressionCV.__init__).parameters
         if "use_legacy_attributes" not in possible:  # an older scikit-learn
-            chosen = {"scoring": scoring, "cv": 5, "max_iter": 1000}
+            chosen = {"scoring": scoring, "cv": folds, "max_iter": 1000}
         return _made(LogisticRegressionCV, chosen | params)
     quiet = {"lightgbm": ("LGBMClassifier", {"verbosity": -1}), "xgboost": ("XGBClassifier", {"verbosity": 0})}
     kind, silent = quiet[name]
