@@ -16,8 +16,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forerank import PairwiseRanker, PointwiseRanker, Ranker, TopPush, metrics
-from forerank.estimators.chosen import _Data as Data
-from forerank.estimators.chosen import _smoothed, _spread, method_names, metric_function
+from forerank.estimators.chosen import method_names, metric_function
+from forerank.estimators.search import Data, smoothed, spread
 
 
 def data(n=400, d=5, seed=0, noise=1.0, cut=0.5):
@@ -116,6 +116,12 @@ class TestChoice:
         alone = Ranker(alphas=[ranker.best_alpha_], methods=[ranker.best_method_], random_state=0).fit(X, y)
         assert_allclose(ranker.coef_, alone.coef_)
 
+    def test_folds_of_row_numbers_are_of_all_rows(self):
+        X, y = data(60)
+        folds = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+        few, all_rows = (Ranker(alphas=2, cv=folds, search_rows=n).fit(X, y) for n in (20, None))
+        assert few.best_score_ == all_rows.best_score_
+
     def test_a_budget_ends_the_search(self):
         X, y = data()
         ranker = Ranker(time_budget=1e-9, random_state=0).fit(X, y)
@@ -124,8 +130,8 @@ class TestChoice:
         assert ranker.decision_function(X).shape == y.shape
 
     def test_neighbours_have_a_say(self):
-        assert_allclose(_smoothed(np.array([1.0, 0.0, 4.0])), [2 / 3, 1.25, 8 / 3])
-        assert_allclose(_smoothed(np.array([np.nan, 2.0, 4.0])), [np.nan, 8 / 3, 10 / 3])
+        assert_allclose(smoothed(np.array([1.0, 0.0, 4.0])), [2 / 3, 1.25, 8 / 3])
+        assert_allclose(smoothed(np.array([np.nan, 2.0, 4.0])), [np.nan, 8 / 3, 10 / 3])
 
 
 class TestLinear:
@@ -266,7 +272,7 @@ class TestMoreRows:
 
     def test_every_beginning_has_the_shares_of_the_classes(self):
         y = np.arange(1000) < 100
-        order = _spread(Data(np.zeros((1000, 1)), y, None, None), np.random.default_rng(0))
+        order = spread(Data(np.zeros((1000, 1)), y, None, None), np.random.default_rng(0))
         assert sorted(order) == list(range(1000))
         for n in (20, 100, 500):
             assert abs(y[order[:n]].sum() - n / 10) <= 1

@@ -27,8 +27,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import Ranker, datasets
 from forerank.design import make_design
-from forerank.estimators.chosen import _METHODS, _quick, method_names, metric_function
+from forerank.estimators.menu import METHODS, method_names, metric_function
 from forerank.estimators.paths import check_alphas
+from forerank.estimators.search import quick
 
 SETS = ["diabetes", "spambase", "letter", "shuttle", "bank", "a9a", "w8a_train", "connect4", "nslkdd"]
 SETS += ["news20_bydate_forsale"]
@@ -45,11 +46,11 @@ def scaled(X_train, X_test):
 def tuned_alone(name, X, y, X_test, deadline):
     """Scores of the test rows by one method, tuned for each measure; None where it takes too long."""
     alphas = check_alphas(10)
-    ranker = _METHODS[name].make(None)
+    ranker = METHODS[name].make(None)
     results = np.full((len(METRICS), FOLDS, alphas.size), np.nan)
     for k, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)):
         A, B = scaled(X[train], X[test])
-        for place, fitted in enumerate(_quick(ranker)._walk(A, y[train], alphas)):
+        for place, fitted in enumerate(quick(ranker)._walk(A, y[train], alphas)):
             scores = make_design(B).scores(fitted.coef_[0])
             results[:, k, place] = [metric_function(metric)(y[test], scores) for metric in METRICS]
             if time.perf_counter() > deadline:

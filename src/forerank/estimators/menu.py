@@ -1,0 +1,177 @@
+"""What `Ranker` knows by name: measures, the methods that are tried for each, and maps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from forerank import metrics
+from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+from forerank.estimators.quadratic import QuadraticFeatures
+from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
+
+__all__ = [
+    "FOR_GRADES",
+    "MAPS",
+    "METHODS",
+    "Measure",
+    "map_named",
+    "measure_named",
+    "method_names",
+    "metric_function",
+    "scaler_for",
+]
+
+# --- Measures ---
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str
+    function: Callable[..., float]
+    title: str
+    parameter: float | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition("@")[0]
+
+
+_MEASURES: dict[str, tuple[str, str | None, str]] = {
+    "auc": ("roc_auc", None, "AUC"),
+    "ap": ("average_precision", None, "average precision"),
+    "pos_at_top": ("pos_at_top", None, "positives at the top"),
+    "wmw": ("wmw", None, "share of pairs in order"),
+    "ndcg": ("ndcg", "k", "NDCG"),
+    "pauc": ("partial_auc", "fpr", "partial AUC"),
+    "recall": ("recall_at_k", "k", "recall"),
+}
+
+
+FOR_GRADES = ("wmw", "ndcg")
+
+
+def measure_named(metric: Any) -> Measure:
+    """A measure by its name, such as "ap" or "recall@50"."""
+    shown = 'one of "auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k", such as "recall@50"'
+    if not isinstance(metric, str) or metric.partition("@")[0] not in _MEASURES:
+        raise ValueError(f"metric must be {shown}; got {metric!r}.")
+    kind, _, given = metric.partition("@")
+    name, parameter, title = _MEASURES[kind]
+    function: Callable[..., float] = getattr(metrics, name)
+    if parameter is None:
+        if given:
+            raise ValueError(f"metric={metric!r}: {kind} takes no parameter.")
+        return Measure(metric, function, title)
+    try:
+        value = float(given) if parameter == "fpr" else int(given)
+    except ValueError:
+        raise ValueError(f"metric={metric!r}: give {kind}@{parameter}, {shown}.") from None
+    if parameter == "fpr":
+        if not 0.0 < value <= 1.0:
+            raise ValueError(f"metric={metric!r}: the false positive rate lies between 0 and 1.")
+        return Measure(
+            metric, partial(function, standardize="range", fpr_range=(0.0, value)), f"{title} to {value:g}", value
+        )
+    if value < 1:
+        raise ValueError(f"metric={metric!r}: k is a number of rows, at least 1.")
+    return Measure(metric, partial(_at_most, function, int(value)), f"{title} at {value}", value)
+
+
+def _at_most(function: Callable[..., float], k: int, y_true: Any, y_score: Any, **rows: Any) -> float:
+    """A list may be shorter than k."""
+    return function(y_true, y_score, k=min(k, len(y_true)), **rows)
+
+
+def metric_function(metric: str) -> Callable[..., float]:
+    """The function f(y_true, y_score, *, sample_weight=None, qid=None) behind a name; higher is better.
+
+    Examples
+    --------
+    >>> metric_function("recall@2")([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
+    0.5
+    """
+    return measure_named(metric).function
+
+
+# --- Methods ---
+
+
+@dataclass(frozen=True)
+class Method:
+    """A family of rankers with one open parameter, alpha; `make` is given the parameter of the measure."""
+
+    make: Callable[[float | None], Any]
+    menus: tuple[str, ...]  # the measures for which it is tried
+
+
+def _pairs(loss: str) -> Callable[[float | None], Any]:
+    return lambda parameter: PairwiseRanker(loss)
+
+
+def _rows(loss: str) -> Callable[[float | None], Any]:
+    return lambda parameter: PointwiseRanker(loss)
+
+
+def _top(share: float) -> Callable[[float | None], Any]:
+    return lambda parameter: TopRanker(at=share)
+
+
+# In the order in which they are tried: the first one is what the others have to beat.
+METHODS = {
+    "rows, logistic": Method(_rows("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")),
+    "pairs, logistic": Method(_pairs("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")),
+    "pairs, squared hinge": Method(_pairs("squared_hinge"), ("auc", "wmw", "ndcg")),
+    "rows, squared hinge": Method(_rows("squared_hinge"), ("auc", "ap", "pos_at_top", "pauc", "recall")),
+    "rows, exponential": Method(_rows("exponential"), ("pos_at_top",)),
+    "top 1 %, squared hinge": Method(_top(0.01), ("pos_at_top",)),
+    "top, squared hinge": Method(lambda parameter: TopPush(), ("pos_at_top",)),
+    "top share, squared hinge": Method(lambda parameter: TopRanker(at=parameter or 0.05), ("pauc",)),
+    "top 20 %, squared hinge": Method(_top(0.2), ()),
+    "top 5 %, squared hinge": Method(_top(0.05), ()),
+    "pairs, exponential": Method(_pairs("exponential"), ()),
+    "pairs, hinge": Method(_pairs("hinge"), ()),
+    "partial AUC, hinge": Method(lambda parameter: PartialAUCRanker(fpr_range=(0.0, parameter or 0.1)), ()),
+    "average precision, hinge": Method(lambda parameter: MAPRanker(), ()),
+}
+MAPS: dict[str, Callable[[int], Any]] = {
+    "nystroem": lambda seed: Nystroem(n_components=300, random_state=seed),
+    "fourier": lambda seed: RBFSampler(n_components=500, gamma="scale", random_state=seed),
+    "quadratic": lambda seed: QuadraticFeatures(),
+}
+
+
+def method_names(metric: str | None = None) -> list[str]:
+    """The methods that `Ranker` tries for a measure, or all that it knows.
+
+    Examples
+    --------
+    >>> method_names("auc")
+    ['rows, logistic', 'pairs, logistic', 'pairs, squared hinge', 'rows, squared hinge']
+    """
+    if metric is None:
+        return list(METHODS)
+    kind = measure_named(metric).kind
+    return [name for name, method in METHODS.items() if kind in method.menus]
+
+
+def scaler_for(scale: bool, X: Any) -> Any:
+    """To unit variance, or sparse columns to a largest size of 1; None where nothing is to be scaled."""
+    if not scale:
+        return None
+    return MaxAbsScaler() if sp.issparse(X) else StandardScaler()
+
+
+def map_named(ranker: Any, name: str) -> Any:
+    """A map that a ranker was told to try, by its name."""
+    for given in ranker.maps or ():
+        if not isinstance(given, str) and type(given).__name__ == name:
+            return clone(given)
+    seed = ranker.random_state if isinstance(ranker.random_state, int | np.integer) else 0
+    return MAPS[name](int(seed))
