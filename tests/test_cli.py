@@ -320,6 +320,19 @@ def test_odd_data_are_spoken_of(tmp_path, case, words):
     assert "pairs, logistic" in compared.stdout
 
 
+def test_grades_by_all_commands(tmp_path):
+    frame = table(300).assign(y=lambda f: np.digitize(f["age"].fillna(40), [30, 45, 60]))
+    frame.to_csv(tmp_path / "grades.csv", index=False)
+    words = [tmp_path / "grades.csv", "-t", "y", "--drop", "age"]
+    assert "share of pairs in order" in run("fit", *words, "-o", tmp_path / "m.forerank").stdout
+    for metric in ([], ["--metric", "wmw"], ["--metric", "ndcg@10"]):
+        compared = run("compare", *words, *metric, "-m", "Ranker", "-m", "RankNCG", "--folds", "2").stdout
+        assert "has the highest" in compared
+    made = run("report", *words, "--against", "none", "--folds", "2", "-o", tmp_path / "r.html").stdout
+    assert "a higher grade stands ahead" in made
+    assert "choose wmw or ndcg@k" in fails("compare", *words, "--metric", "ap")
+
+
 def test_report_says_in_words_what_it_shows(tmp_path, work):
     out = tmp_path / "r.html"
     words = ["report", work / "train.csv", "-t", "y", "--metric", "ap", "-o", out, "--folds", "3"]

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from forerank import (
     AATPRanker,
+    CombinedSGDRanker,
     MAPRanker,
     OWPCRanker,
     PairwiseRanker,
@@ -90,6 +91,19 @@ def test_large_data_follow_a_sample_to_the_same_end(n, sparse):
         assert_allclose(path.coef[-1], alone.coef_[0], atol=1e-3)
 
 
+@pytest.mark.parametrize("n", [400, 9000])
+def test_certificates_along_a_path_are_true(n):
+    X, y = data(n)
+    objective, design = AllPairs(y.astype(int), "logistic"), make_design(X)
+    walker = NewtonPath(objective, design)
+    for alpha in np.geomspace(10, 1e-6, 8):
+        result = walker.step(np.full(6, alpha), tol=1e-8, progress=Progress())
+        assert_allclose(result.scores, X @ result.w, atol=1e-9 * np.abs(result.scores).max())
+        gradient = X.T @ objective.at(X @ result.w).gradient + alpha * result.w
+        at_zero = X.T @ objective.gradient_at_zero()
+        assert np.linalg.norm(gradient) <= 1.1e-8 * np.linalg.norm(at_zero)
+
+
 def test_weights_and_groups():
     X, y = data()
     rng = np.random.default_rng(1)
@@ -124,11 +138,19 @@ def test_a_path_takes_fewer_steps_than_its_fits():
     assert steps <= cold / 2
 
 
+def test_rankers_without_a_certificate_have_paths_too():
+    X, y = data(200)
+    path = CombinedSGDRanker(n_steps=2000, random_state=0).alpha_path(X, y, [0.1, 0.01])
+    assert_allclose(path.coef[1], CombinedSGDRanker(n_steps=2000, random_state=0, alpha=0.01).fit(X, y).coef_[0])
+    assert np.isnan(path.optimality).all()
+
+
 def test_where_a_path_leads():
     one = np.array([1.0, 2.0])
     assert_array_equal(onwards([one]), one)
     assert_array_equal(onwards([one, 2 * one]), 3 * one)
     assert_array_equal(onwards([0 * one, 2 * one, 3 * one]), 3.5 * one)  # half as long as the step before
+    assert_array_equal(onwards([0 * one, 2 * one, 3 * one], [one, one, 5 * one]), 7 * one)
 
 
 @pytest.mark.parametrize("alphas", [0, [], [[1.0]], [1.0, -1.0], [np.nan], "many"])

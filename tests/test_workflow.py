@@ -66,6 +66,11 @@ def test_what_was_measured_is_what_is_fitted_on_all_rows():
     assert_allclose(chosen.coef_, alone.fit(X, y).coef_)
 
 
+def test_what_was_asked_for_is_measured():
+    names = [each["name"] for each in fit(typed(400), "y", metric="recall@30").summary["measures"]]
+    assert "recall at 30" in names
+
+
 def test_grades_are_chosen_for_by_pairs():
     frame = typed(300).assign(y=np.arange(300) % 3)
     assert fit(frame, "y", check=0).summary["choice"]["metric"] == "wmw"

@@ -65,7 +65,7 @@ def tuned_alone(name, X, y, X_test, deadline):
     return found
 
 
-def one_fold(data, name, fold, train, test, given_up, jobs):
+def one_fold(data, name, fold, train, test, given_up, options):
     X, y = data.X, data.y > 0
     if not sp.issparse(X):
         X = np.nan_to_num(X)
@@ -74,7 +74,7 @@ def one_fold(data, name, fold, train, test, given_up, jobs):
     measured = {metric: metric_function(metric) for metric in METRICS}
     for metric in METRICS:
         clock = time.perf_counter()
-        ranker = Ranker(metric, random_state=0, n_jobs=jobs).fit(X[train], y[train])
+        ranker = Ranker(metric, random_state=0, n_jobs=options.jobs).fit(X[train], y[train])
         seconds[metric] = time.perf_counter() - clock
         values[metric]["Ranker"] = float(measured[metric](y[test], ranker.decision_function(X[test])))
         chosen[metric] = [ranker.best_method_, ranker.best_alpha_]
@@ -83,7 +83,7 @@ def one_fold(data, name, fold, train, test, given_up, jobs):
     peer = make_pipeline(
         scaler,
         LogisticRegressionCV(
-            Cs=10, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0), scoring="roc_auc", n_jobs=jobs,
+            Cs=10, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0), scoring="roc_auc", n_jobs=options.jobs,
             max_iter=1000, l1_ratios=(0,), use_legacy_attributes=False,
         ),
     ).fit(X[train], y[train])  # fmt: skip
@@ -91,7 +91,7 @@ def one_fold(data, name, fold, train, test, given_up, jobs):
     scores = peer.decision_function(X[test])
     for metric in METRICS:
         values[metric]["LogisticRegressionCV"] = float(measured[metric](y[test], scores))
-    allowed = LIMIT * max(seconds[metric] for metric in METRICS) + PATIENCE
+    allowed = min(LIMIT * max(seconds[metric] for metric in METRICS) + PATIENCE, options.cap)
     for method in method_names():
         if method in given_up:
             continue
@@ -160,6 +160,7 @@ def main():
     parser.add_argument(
         "--no-singles", action="store_true", help="Ranker and LogisticRegressionCV only, for their times"
     )
+    parser.add_argument("--cap", type=float, default=np.inf, help="most seconds of a single method on an outer fold")
     parser.add_argument("--summary", action="store_true", help="only print what is in the record")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -174,7 +175,7 @@ def main():
             if (name, fold) in done:
                 continue
             given_up |= {m for r in records if r["data"] == name for m in r["given_up"]}
-            record = one_fold(data, name, fold, train, test, given_up, options.jobs)
+            record = one_fold(data, name, fold, train, test, given_up, options)
             records.append(record)
             with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")

@@ -147,9 +147,8 @@ def fit(
         _, tried, scores = _fit_rows(steps, model, table, y, order, n_train)
         held = order[n_train:]
         try:
-            measures = measure(
-                y[held], scores, qid=None if table.groups is None else table.groups[held], random_state=seed
-            )
+            groups = None if table.groups is None else table.groups[held]
+            measures = measure(y[held], scores, qid=groups, k=_places(model), random_state=seed)
         except ValueError as error:
             notes.append(f"not measured: {error}")
     elif check > 0.0:
@@ -246,6 +245,12 @@ def _set_up(model: Any, params: dict[str, Any], metric: str | None, graded: bool
     model.set_params(**{name: value for name, value in {"scale": False, "n_jobs": -1}.items() if name not in given})
     if graded and "metric" not in given:
         model.set_params(metric="wmw")
+
+
+def _places(model: Any) -> list[int]:
+    """Places from the top at which a ranking is measured: the usual ones, and the one that it was made for."""
+    kind, _, k = str(getattr(model, "metric", "")).partition("@")
+    return [10, 100, *([int(k)] if kind in ("recall", "ndcg") else [])]
 
 
 def _takes_groups(name: str) -> bool:

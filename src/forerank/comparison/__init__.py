@@ -94,6 +94,7 @@ def compare(
     if seeds < 1:
         raise ValueError(f"seeds={seeds!r}: rows are shuffled at least once.")
     rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter)
+    metric = "wmw" if rows.graded and metric == "auc" else metric  # the same, for grades
     measures = measure_names(metric, rows.graded)
     chosen = chosen_methods(methods, metric, rows.graded)
     splitter = Folds(cv, rows)

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from forerank import metrics, workflow
+from forerank import workflow
 from forerank._files import first_line
 from forerank.comparison.methods import Method, scores_of, seeded, takes_sparse
 from forerank.comparison.rows import RowsToCompare
@@ -158,15 +158,13 @@ def _measured(test: dict[str, NDArray], scores: Floats, measures: tuple[str, ...
     if not np.isfinite(scores).all():
         raise ValueError("some scores are not finite numbers")
     y, extra = test["y"], {name: part for name, part in test.items() if name != "y"}
-    graded = np.unique(y).size > 2
-    if graded:
+    if np.unique(y).size > 2:
         y = y - min(0.0, y.min())  # gains are not negative
     found = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*queries left out of the mean", category=UserWarning)
         for name in measures:
-            function: Any = metrics.wmw if graded and name == "auc" else metric_function(name)
-            found[name] = float(function(y, scores, **extra))
+            found[name] = float(metric_function(name)(y, scores, **extra))
     return found
 
 

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from forerank import workflow
 from forerank._files import first_line
 from forerank.comparison.rows import digest_of
-from forerank.estimators.chosen import method_names, metric_function
+from forerank.estimators.menu import FOR_GRADES, method_names, metric_function
 
 __all__ = ["Method", "chosen_methods", "measure_names", "scores_of", "seeded", "takes_sparse"]
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 _RIVALS = ("logistic-regression-cv", "lightgbm", "xgboost")
 _DEFAULT = ("Ranker", "logistic-regression-cv")
 # Measures that are kept beside the chosen one.
-_MEASURES = ("auc", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10")
+_MEASURES = ("auc", "wmw", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10")
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,11 @@ def measure_names(metric: str, graded: bool) -> tuple[str, ...]:
     metric_function(metric)  # says what is wrong with it
     names = dict.fromkeys([metric, *_MEASURES])
     if not graded:
-        return tuple(names)
+        return tuple(name for name in names if name == metric or name != "wmw")  # AUC, where there are two classes
     if not _orders_grades(metric):
-        raise ValueError(f"metric={metric!r} is for two classes, and the labels are grades: choose auc or ndcg@k.")
+        raise ValueError(f"metric={metric!r} is for two classes, and the labels are grades: choose wmw or ndcg@k.")
     return tuple(name for name in names if _orders_grades(name))
 
 
 def _orders_grades(metric: str) -> bool:
-    return metric == "auc" or metric.startswith("ndcg")
+    return metric.partition("@")[0] in FOR_GRADES

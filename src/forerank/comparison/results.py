@@ -333,6 +333,7 @@ def _listed(names: list[str]) -> str:
 def _words(metric: str) -> str:
     name, _, at = metric.partition("@")
     words = {"auc": "AUC", "ap": "average precision", "pos_at_top": "share of positives at the top", "ndcg": "NDCG"}
+    words["wmw"] = "share of pairs in order"
     if name == "pauc":
         return f"partial AUC (FPR to {at})"
     return words.get(name, name) + (f" at {at}" if at else "")

@@ -16,7 +16,7 @@ from forerank._ranking import query_numbers
 from forerank.design import make_design
 from forerank.estimators._base import BaseRanker, Vector, refuse_more_than_two
 from forerank.estimators._validation import check_number, check_weights
-from forerank.estimators.menu import FOR_GRADES, map_named, measure_named, method_names, metric_function, scaler_for
+from forerank.estimators.menu import FOR_GRADES, fitted_scaler, measure_named, method_names, metric_function
 from forerank.estimators.paths import check_alphas
 from forerank.estimators.search import Data, Search
 
@@ -30,8 +30,8 @@ class Ranker(BaseRanker):
     ----------
     metric : {"auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k"}, default="auc"
         What is to be good, such as "recall@50" or "pauc@0.05". "wmw", the share of pairs in order (AUC where there are
-        two classes), and "ndcg@k" take grades. k counts the rows of a list: those of a fold, or those
-        of a group where there are groups.
+        two classes), and "ndcg@k" take grades. "recall@k" is that of the first k of a list as long
+        as X, and of as large a share in a fold; with groups, k counts the rows of a group.
     methods : "auto" or list of str, default="auto"
         Names from `method_names()`; "auto" tries those that may be the best for the measure.
     alphas : int or array-like, default=10
@@ -159,6 +159,10 @@ class Ranker(BaseRanker):
             refuse_more_than_two(
                 self.classes_, 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).'
             )
+        if measure.kind == "recall" and data.group is None and (measure.parameter or 0) >= data.y.size:
+            raise ValueError(
+                f"metric={self.metric!r}: the first {measure.parameter} of {data.y.size} rows are all of them."
+            )
         search = Search(self, measure, alphas, data, graded)
         with warnings.catch_warnings():
             # Of single fits within folds: not converged, nothing learnt, groups without pairs. Here, since filters are
@@ -172,7 +176,7 @@ class Ranker(BaseRanker):
         self.best_score_ = float(search.means(chosen)[place])
         self.cv_results_ = search.table()
         self.reason_ = search.reason(chosen, place)
-        self._refit(clone(chosen.ranker), chosen.map, data)
+        self._refit(clone(chosen.ranker), None if chosen.map is None else clone(search.maps[chosen.map]), data)
         return self
 
     def refit(
@@ -190,9 +194,15 @@ class Ranker(BaseRanker):
         self
         """
         check_is_fitted(self)
-        ranker = clone(self.best_estimator_[-1])
-        name = self.best_method_.partition(": ")[0] if "map" in self.best_estimator_.named_steps else None
-        self._refit(ranker, name, self._data(X, y, sample_weight, qid))
+        before = dict(vars(self))
+        steps = self.best_estimator_.named_steps
+        try:
+            mapped = clone(steps["map"]) if "map" in steps else None
+            self._refit(clone(steps["rank"]), mapped, self._data(X, y, sample_weight, qid))
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> "Data":
@@ -201,7 +211,7 @@ class Ranker(BaseRanker):
             X,
             self._grades()[codes] if self.classes_.size > 2 else codes,
             check_weights(sample_weight, codes.size),
-            None if qid is None else query_numbers(qid, codes.size),
+            None if qid is None else _in_order(query_numbers(qid, codes.size)),
         )
 
     def _grades(self) -> NDArray:
@@ -211,22 +221,19 @@ class Ranker(BaseRanker):
             return labels
         return np.arange(labels.size)
 
-    def _refit(self, ranker: Any, map_name: str | None, data: Data) -> None:
-        steps: list[tuple[str, Any]] = []
-        scaler = scaler_for(self.scale, data.X)
-        if scaler is not None:
-            steps.append(("scale", scaler))
-        if map_name is not None:
-            steps.append(("map", map_named(self, map_name)))
-        Z = data.X
-        for _, step in steps:
-            Z = step.fit_transform(Z)
+    def _refit(self, ranker: Any, mapped: Any, data: Data) -> None:
+        scaler = fitted_scaler(self.scale, data.X, data.weight)
+        steps: list[tuple[str, Any]] = [] if scaler is None else [("scale", scaler)]
+        Z = data.X if scaler is None else scaler.transform(data.X)
+        if mapped is not None:
+            steps.append(("map", mapped.fit(Z)))
+            Z = mapped.transform(Z)
         ranker.set_params(alpha=self.best_alpha_)
         ranker.fit(Z, data.y, **data.passed_to(ranker))
         self.best_estimator_ = Pipeline([*steps, ("rank", ranker)])
         self.__dict__.pop("coef_", None)
         self.__dict__.pop("intercept_", None)
-        if map_name is None:
+        if mapped is None:
             w = ranker.coef_[0].copy()
             shift = 0.0
             if scaler is not None:
@@ -260,3 +267,28 @@ class Ranker(BaseRanker):
             return super().predict(X)
         ranker = self.best_estimator_[-1]
         return self.classes_[np.searchsorted(ranker.classes_, self.best_estimator_.predict(X))]
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: Any = None) -> float:
+        """The measure that the ranker was chosen for, on these rows; as a search by that measure would score them.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight, qid : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        scores = self.decision_function(X)
+        labels = np.asarray(y)
+        if self.classes_.size > 2:
+            labels = self._grades()[np.searchsorted(self.classes_, labels)]
+        return metric_function(self.metric)(labels, scores, sample_weight=sample_weight, qid=qid)
+
+
+def _in_order(group: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Groups numbered as they come, however they were labelled."""
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]

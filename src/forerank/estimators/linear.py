@@ -80,7 +80,8 @@ class _LinearRanker(BaseRanker):
 
     def _walk(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
         """A ranker fitted at each alpha in turn; the same object every time."""
-        walker = clone(self).set_params(warm_start=True, alpha=float(alphas[0]))
+        walker = clone(self).set_params(alpha=float(alphas[0]))
+        walker.warm_start = True
         walker._on_a_path = True
         solve = walker._prepare(X, y, **rows)
         trail: list[Vector] = []

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -21,11 +20,11 @@ __all__ = [
     "MAPS",
     "METHODS",
     "Measure",
-    "map_named",
+    "fitted_scaler",
     "measure_named",
     "method_names",
     "metric_function",
-    "scaler_for",
+    "named_maps",
 ]
 
 # --- Measures ---
@@ -74,8 +73,8 @@ def measure_named(metric: Any) -> Measure:
     except ValueError:
         raise ValueError(f"metric={metric!r}: give {kind}@{parameter}, {shown}.") from None
     if parameter == "fpr":
-        if not 0.0 < value <= 1.0:
-            raise ValueError(f"metric={metric!r}: the false positive rate lies between 0 and 1.")
+        if not 0.0 < value < 1.0:
+            raise ValueError(f"metric={metric!r}: give a false positive rate between 0 and 1; up to 1 it is the AUC.")
         return Measure(
             metric, partial(function, standardize="range", fpr_range=(0.0, value)), f"{title} to {value:g}", value
         )
@@ -161,17 +160,25 @@ def method_names(metric: str | None = None) -> list[str]:
     return [name for name, method in METHODS.items() if kind in method.menus]
 
 
-def scaler_for(scale: bool, X: Any) -> Any:
-    """To unit variance, or sparse columns to a largest size of 1; None where nothing is to be scaled."""
+def fitted_scaler(scale: bool, X: Any, weight: Any) -> Any:
+    """To unit variance, or sparse columns to a largest size of 1; None where nothing is to be scaled.
+
+    Rows of no weight have no say.
+    """
     if not scale:
         return None
-    return MaxAbsScaler() if sp.issparse(X) else StandardScaler()
+    if sp.issparse(X):
+        return MaxAbsScaler().fit(X if weight is None else X[weight > 0.0])
+    return StandardScaler().fit(X, sample_weight=weight)
 
 
-def map_named(ranker: Any, name: str) -> Any:
-    """A map that a ranker was told to try, by its name."""
-    for given in ranker.maps or ():
-        if not isinstance(given, str) and type(given).__name__ == name:
-            return clone(given)
-    seed = ranker.random_state if isinstance(ranker.random_state, int | np.integer) else 0
-    return MAPS[name](int(seed))
+def named_maps(maps: Any, seed: int) -> dict[str, Any]:
+    """The maps that are to be tried, each under a name of its own."""
+    found: dict[str, Any] = {}
+    for each in [maps] if isinstance(maps, str) or hasattr(maps, "fit") else maps or ():
+        if isinstance(each, str) and each not in MAPS:
+            raise ValueError(f"There is no map {each!r}; choose among {', '.join(MAPS)}, or give a transformer.")
+        kind = each if isinstance(each, str) else type(each).__name__
+        same = sum(name.partition(" ")[0] == kind for name in found)
+        found[f"{kind} {same + 1}" if same else kind] = MAPS[each](seed) if isinstance(each, str) else clone(each)
+    return found

@@ -34,9 +34,9 @@ class PathPoint:
         return cls(
             ranker.coef_[0].copy(),
             float(ranker.intercept_[0]),
-            float(ranker.objective_),
-            float(ranker.optimality_),
-            int(ranker.n_iter_),
+            float(getattr(ranker, "objective_", np.nan)),  # a fit of so many random steps has no certificate
+            float(getattr(ranker, "optimality_", np.nan)),
+            int(getattr(ranker, "n_iter_", 0)),
         )
 
 

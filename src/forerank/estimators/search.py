@@ -6,7 +6,7 @@ after the first folds are left out of the others. Nothing but a time budget look
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from time import perf_counter
 from typing import Any
@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.stats import rankdata
+from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from forerank.design import make_design
 from forerank.estimators._base import Matrix, Vector
 from forerank.estimators._validation import check_number
-from forerank.estimators.menu import MAPS, METHODS, Measure, map_named, method_names, scaler_for
+from forerank.estimators.menu import METHODS, Measure, fitted_scaler, measure_named, method_names, named_maps
 from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
 
 __all__ = ["Candidate", "Data", "Search", "quick"]
 
 Rows = NDArray[np.intp]
 
-# A path ends after so many penalties in a row that rank worse than the best one.
-_PATIENCE = 3
 # Test rows are dealt into so many blocks; a method that is behind by so many standard errors of its mean difference
 # over the blocks is left out.
 _BLOCKS = 8
@@ -39,8 +39,12 @@ _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 # Fits within the folds stop earlier than the last one: measures do not see the difference.
 _TOL = {"gradient": 3e-3, "gap": 1e-3}
-# A gain of the measure from twice the rows that is not worth having.
-_NO_GAIN = 0.005
+# A gain of the measure from twice the rows that is not worth having, as a share of it; and the rows of the smaller
+# class below which folds have nothing to say about that.
+_NO_GAIN = 0.01
+_FEWEST_FOR_A_CURVE = 30
+# With search_rows, so many rows of the rarest class are kept, or all.
+_FEWEST_OF_A_CLASS = 200
 # Where nothing can be tried.
 _DEFAULT_ALPHA = 1e-3
 
@@ -81,6 +85,9 @@ class Data:
             None if self.group is None else self.group[rows],
         )
 
+    def with_columns(self, X: Matrix) -> "Data":
+        return replace(self, X=X)
+
     def passed_to(self, ranker: Any) -> dict[str, Any]:
         """What the fit of a ranker takes beside X and y."""
         taken = signature(ranker.fit).parameters
@@ -90,17 +97,24 @@ class Data:
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and test rows of a fold, scaled and mapped."""
+    """Training and test rows of a fold, scaled and mapped; `n_list` rows are a whole list."""
 
     number: int
     train: Data
     test: Data
+    n_list: int
 
     def measured(self, measure: Measure, scores: Vector, rows: Rows | None = None) -> float:
+        """The measure on the test rows, or some of them; NaN where they are of one class."""
         data = self.test if rows is None else self.test.take(rows)
         scores = scores if rows is None else scores[rows]
+        function = measure.function
+        if measure.kind == "recall" and measure.parameter is not None and data.group is None:
+            # The first k of a whole list are as large a share of it as fewer are of a part.
+            depth = max(1, round(measure.parameter * scores.size / self.n_list))
+            function = measure_named(f"recall@{depth}").function
         try:
-            return float(measure.function(data.y, scores, sample_weight=data.weight, qid=data.group))
+            return float(function(data.y, scores, sample_weight=data.weight, qid=data.group))
         except ValueError:  # one class only
             return np.nan
 
@@ -113,19 +127,28 @@ class Search:
         self.begin = perf_counter()
         self.remarks: list[str] = []
         self.random = check_random_state(ranker.random_state)
-        by_rows = not isinstance(ranker.cv, int | np.integer) and not hasattr(
-            ranker.cv, "split"
-        )  # folds as row numbers
-        if ranker.search_rows is not None and data.y.size > ranker.search_rows and not by_rows:
-            some = spread(data, np.random.default_rng(self._seed()))[: ranker.search_rows]
-            self.data = data.take(np.sort(some))
-            self.remarks.append(f"the choice was made on {some.size:,} of {data.y.size:,} rows")
+        self.n_list = data.y.size
+        self.maps = named_maps(ranker.maps, self._seed())
+        self._sample()
         self.folds = self._split()
         n_folds = len(self.folds)
         self.candidates = [
             Candidate(method, name, made, np.full((n_folds, alphas.size), np.nan))
             for method, name, made in self._menu()
         ]
+
+    def _sample(self) -> None:
+        """Fewer rows, where there are many and folds are not given by their numbers."""
+        data, most = self.data, self.ranker.search_rows
+        by_numbers = not isinstance(self.ranker.cv, int | np.integer) and not hasattr(self.ranker.cv, "split")
+        if most is None or by_numbers:
+            return
+        rarest = int(np.unique(data.y, return_counts=True)[1].min())
+        size = max(int(most), int(np.ceil(data.y.size * min(1.0, _FEWEST_OF_A_CLASS / rarest))))
+        if size < data.y.size:
+            some = spread(data, np.random.default_rng(self._seed()))[:size]
+            self.data = data.take(np.sort(some))
+            self.remarks.append(f"the choice was made on {size:,} of {data.y.size:,} rows")
 
     # -- what is tried --
 
@@ -134,6 +157,8 @@ class Search:
         if isinstance(given, str) and given != "auto":
             given = [given]
         names = method_names(self.ranker.metric) if isinstance(given, str) else list(given)
+        if not names:
+            raise ValueError('methods is empty; name some, or leave it at "auto".')
         fitting = []
         for name in names:
             if name not in METHODS:
@@ -160,10 +185,7 @@ class Search:
             )
             raise ValueError(f"None of the methods {', '.join(map(repr, names))} takes {what}; methods over pairs do.")
         yield from ((name, None, made) for name, made in fitting)
-        for each in self.ranker.maps or ():
-            if isinstance(each, str) and each not in MAPS:
-                raise ValueError(f"There is no map {each!r}; choose among {', '.join(MAPS)}, or give a transformer.")
-            map_name = each if isinstance(each, str) else type(each).__name__
+        for map_name in self.maps:
             yield from ((name, map_name, clone(made)) for name, made in fitting[:2])
 
     def _split(self) -> list[tuple[Rows, Rows]]:
@@ -175,8 +197,11 @@ class Search:
             if data.group is not None:
                 n_splits = min(int(cv), np.unique(data.group).size)
                 splitter = GroupKFold(n_splits, shuffle=True, random_state=self._seed()) if n_splits > 1 else None
+            elif self.graded:  # a grade of a single row is no reason not to try
+                n_splits = min(int(cv), data.y.size // 2)
+                splitter = KFold(n_splits, shuffle=True, random_state=self._seed()) if n_splits > 1 else None
             else:
-                smallest = int(np.bincount(np.searchsorted(np.unique(data.y), data.y)).min())
+                smallest = int(np.unique(data.y, return_counts=True)[1].min())
                 n_splits = min(int(cv), smallest)
                 splitter = StratifiedKFold(n_splits, shuffle=True, random_state=self._seed()) if n_splits > 1 else None
                 if n_splits < cv:
@@ -185,7 +210,7 @@ class Search:
                 return []
         else:
             splitter = check_cv(cv, data.y, classifier=True)
-        folds = list(splitter.split(data.X, data.y, data.group))
+        folds = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(data.X, data.y, data.group)]
         return [(train, test) for train, test in folds if np.unique(data.y[train]).size > 1]
 
     def _seed(self) -> int:
@@ -200,10 +225,12 @@ class Search:
             self._trial()
         # The first two folds one by one, since some may be left out after each; then the others together.
         rounds = [[k] for k in folds[:2]] + [list(folds[2:])] if several else [list(folds)]
+        done: list[int] = []
         for numbers in filter(None, rounds):
             self._round(numbers)
-            if several:
-                self._leave_out(numbers)
+            done += numbers
+            if several and len(done) < len(folds):
+                self._leave_out(done)
 
     def _trial(self) -> None:
         """All methods on some of the rows of a fold, to see which are hopeless."""
@@ -227,33 +254,37 @@ class Search:
         for number in numbers:
             prepared: dict[str | None, Fold] = {}
             for candidate in alive:
-                if candidate.map not in prepared:
-                    prepared[candidate.map] = self._prepared(number, candidate.map)
-                tasks.append((candidate, prepared[candidate.map]))
+                if candidate.left_out is None and candidate.map not in prepared:
+                    try:
+                        prepared[candidate.map] = self._prepared(number, candidate.map)
+                    except (TypeError, ValueError) as error:
+                        if candidate.map is None:
+                            raise
+                        candidate.left_out = f"the map fails: {error}"
+                if candidate.left_out is None:
+                    tasks.append((candidate, prepared[candidate.map]))
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
             delayed(self._follow)(candidate, fold) for candidate, fold in tasks
         )
 
     def _prepared(self, number: int, map_name: str | None) -> Fold:
         train, test = (self.data.take(rows) for rows in self.folds[number])
-        steps = [
-            scaler_for(self.ranker.scale, self.data.X),
-            None if map_name is None else map_named(self.ranker, map_name),
-        ]
-        for step in steps:
-            if step is not None:
-                train = Data(step.fit_transform(train.X), train.y, train.weight, train.group)
-                test = Data(step.transform(test.X), test.y, test.weight, test.group)
-        return Fold(number, train, test)
+        scaler = fitted_scaler(self.ranker.scale, train.X, train.weight)
+        if scaler is not None:
+            train, test = train.with_columns(scaler.transform(train.X)), test.with_columns(scaler.transform(test.X))
+        if map_name is not None:
+            mapped = clone(self.maps[map_name]).fit(train.X)
+            train, test = train.with_columns(mapped.transform(train.X)), test.with_columns(mapped.transform(test.X))
+        return Fold(number, train, test, self.n_list)
 
     def _follow(self, candidate: Candidate, fold: Fold) -> None:
-        """Fit along the penalties of a fold and measure, until it gets no better."""
+        """Fit along the penalties of a fold, and measure."""
         if self._late() and (candidate is not self.candidates[0] or fold.number > 0):
             return
         begin = perf_counter()
         row = candidate.results[fold.number]
         design = make_design(fold.test.X)
-        best, worse = -np.inf, 0
+        best = -np.inf
         walk = quick(candidate.ranker)._walk(
             fold.train.X, fold.train.y, self.alphas, **fold.train.passed_to(candidate.ranker)
         )
@@ -261,12 +292,9 @@ class Search:
             candidate.fits += 1
             scores = design.scores(fitted.coef_[0])
             row[place] = fold.measured(self.measure, scores)
-            worse = worse + 1 if row[place] < best else 0
             if row[place] > best:
                 best = row[place]
                 candidate.test_scores[fold.number] = scores
-            if worse >= _PATIENCE or self._late():
-                break
         candidate.seconds += perf_counter() - begin
         self._say(f"fold {fold.number + 1}, {candidate.name}: {np.nanmax(row, initial=-np.inf):.4f}")
 
@@ -282,17 +310,19 @@ class Search:
 
     def _leave_out(self, numbers: list[int]) -> None:
         """Leave out who is clearly behind the leader on the same test rows."""
+        numbers = [k for k in numbers if any(k in c.test_scores for c in self.candidates)]  # not a fold of one class
         alive = [c for c in self.candidates if c.left_out is None and all(k in c.test_scores for k in numbers)]
         for candidate in self.candidates:
             if alive and candidate.left_out is None and candidate not in alive and not self._late():
                 candidate.left_out = "gives no scores"
-        if not alive:  # a fold of one class
+        if not alive or not numbers:
             return
-        leader = max(alive, key=lambda c: float(np.mean([np.nanmax(c.results[k]) for k in numbers])))
+        measured = [k for k in numbers if all(np.isfinite(c.results[k]).any() for c in alive)]
+        leader = max(alive, key=lambda c: float(np.mean([np.nanmax(c.results[k]) for k in measured])))
         for candidate in alive:
             if candidate is leader:
                 continue
-            differences = np.concatenate([self._by_blocks(leader, candidate, k) for k in numbers])
+            differences = np.concatenate([self._by_blocks(leader, candidate, k) for k in measured])
             differences = differences[np.isfinite(differences)]
             if differences.size < 4:
                 continue
@@ -305,7 +335,7 @@ class Search:
     def _by_blocks(self, leader: Candidate, other: Candidate, number: int) -> Vector:
         """By how much the leader is ahead on each of some blocks of the test rows."""
         test = self.data.take(self.folds[number][1])
-        fold = Fold(number, test, test)
+        fold = Fold(number, test, test, self.n_list)
         block = _dealt(test, np.random.default_rng(0))
         ahead = np.full(_BLOCKS, np.nan)
         for k in range(_BLOCKS):
@@ -328,8 +358,8 @@ class Search:
         if not finished:
             place = int(np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA))))
             return self.candidates[0], place
-        most = max(int(np.isfinite(c.results).any(axis=1).sum()) for c in finished)
-        finished = [c for c in finished if int(np.isfinite(c.results).any(axis=1).sum()) == most]
+        most = max(map(self._n_measured, finished))
+        finished = [c for c in finished if self._n_measured(c) == most]
         smooth = [smoothed(self.means(c)) for c in finished]
         winner = int(np.argmax([np.nanmax(values) for values in smooth]))
         return finished[winner], int(np.nanargmax(smooth[winner]))
@@ -349,10 +379,10 @@ class Search:
             warnings.simplefilter("ignore", RuntimeWarning)  # nothing measured
             spread = np.full(n_rows, np.nan) if results is None else np.nanstd(results, axis=1)
         found["mean_test_score"], found["std_test_score"] = means, np.where(np.isfinite(means), spread, np.nan)
-        order = np.argsort(-np.where(np.isfinite(means), means, -np.inf), kind="stable")
-        rank = np.empty(n_rows, dtype=int)
-        rank[order] = np.arange(1, n_rows + 1)
-        found["rank_test_score"] = rank
+        # Those that were left out have means over fewer folds, and come after the others.
+        behind = np.repeat([c.left_out is not None for c in self.candidates], self.alphas.size)
+        key = np.where(np.isfinite(means), -means + 10.0 * behind, 100.0)
+        found["rank_test_score"] = rankdata(key, method="min").astype(int)
         seconds = [c.seconds / max(c.fits, 1) for c in self.candidates]
         found["mean_fit_time"] = np.repeat(seconds, self.alphas.size)
         found["left_out"] = np.repeat(
@@ -360,26 +390,37 @@ class Search:
         ).tolist()
         return found
 
+    @staticmethod
+    def _n_measured(candidate: Candidate) -> int:
+        return int(np.isfinite(candidate.results).any(axis=1).sum())
+
+    def _margin(self, differences: Vector) -> float:
+        """How far a mean over folds may be from zero by chance: the corrected resampled t-test, at 95 %."""
+        n, (train, test) = differences.size, self.folds[0]
+        error = float(differences.std(ddof=1)) * np.sqrt(1.0 / n + test.size / train.size)
+        return float(student.ppf(0.975, n - 1)) * error
+
     def reason(self, chosen: Candidate, place: int) -> str:
         """Why the chosen one was chosen."""
         title, alpha = self.measure.title, f"alpha = {self.alphas[place]:.3g}"
         remarks = f" Note that {'; '.join(self.remarks)}." if self.remarks else ""
         means = self.means(chosen)
         if not np.isfinite(means[place]):
-            return f"{chosen.name} with {alpha}, untried: there are too few rows to keep any aside.{remarks}"
-        n_folds = int(np.isfinite(chosen.results).any(axis=1).sum())
-        text = f"{chosen.name} with {alpha}: {title} {means[place]:.4f} over {n_folds} folds"
+            return f"{chosen.name} with {alpha}, untried: no fold has rows of both classes on both sides.{remarks}"
+        n_folds = self._n_measured(chosen)
+        text = f"{chosen.name} with {alpha}: {title} {means[place]:.4f} over {n_folds} fold{'s' * (n_folds != 1)}"
         others = [c for c in self.candidates if c is not chosen]
-        rivals = [c for c in others if c.left_out is None and np.isfinite(self.means(c)).any()]
+        rivals = [c for c in others if c.left_out is None and self._n_measured(c) == n_folds]
         if rivals:
             second = max(rivals, key=lambda c: float(np.nanmax(smoothed(self.means(c)))))
             k = int(np.nanargmax(smoothed(self.means(second))))
             ahead = chosen.results[:, place] - second.results[:, k]
             ahead = ahead[np.isfinite(ahead)]
-            error = float(ahead.std(ddof=1)) / np.sqrt(ahead.size) if ahead.size > 1 else np.inf
             text += f"; next is {second.name} with {self.means(second)[k]:.4f}"
-            if abs(float(ahead.mean())) <= 2.0 * error:
+            if ahead.size < 2 or abs(float(ahead.mean())) <= self._margin(ahead):
                 text += ", no further off than chance"
+            if self.means(second)[k] > means[place]:
+                text += " (a penalty is judged together with its neighbours)"
         text += "."
         dropped = [c.name for c in others if c.left_out is not None]
         if dropped:
@@ -393,9 +434,16 @@ class Search:
 
     def learning_curve(self, chosen: Candidate, alpha: float) -> dict[str, Any]:
         """Whether more rows would help: the measure with a quarter, a half and all of the rows of a fold."""
-        none = {"rows": [], "scores": [], "more_data_helps": False, "sentence": "There are too few rows to say."}
+        none = {
+            "rows": [],
+            "scores": [],
+            "more_data_helps": False,
+            "sentence": "There are too few rows to say whether more data would help.",
+        }
         folds = [k for k in range(len(self.folds)) if np.isfinite(chosen.results[k]).any()]
-        if len(folds) < 2 or self._late():
+        if self._late():
+            return none | {"sentence": "There was no time to say whether more data would help."}
+        if len(folds) < 3 or np.unique(self.data.y, return_counts=True)[1].min() < _FEWEST_FOR_A_CURVE:
             return none
         shares = (0.25, 0.5, 1.0)
         place = int(np.argmin(np.abs(self.alphas - alpha)))
@@ -421,20 +469,19 @@ class Search:
 
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(delayed(one)(*each) for each in enumerate(folds))
         results = results[np.isfinite(results).all(axis=1)]
-        if len(results) < 2:
+        if len(results) < 3:
             return none
-        gain = results[:, 2] - results[:, 1]
-        error = float(gain.std(ddof=1)) / np.sqrt(gain.size)
-        mean = float(gain.mean())
-        helps = mean > 2.0 * error and mean > _NO_GAIN / 10
-        verdict = "more data would help" if helps else "more data would hardly help"
-        if not helps and mean + 2.0 * error > _NO_GAIN:
-            verdict = "whether more data would help, these folds do not say"
         means = results.mean(axis=0)
+        gain = results[:, 2] - results[:, 1]
+        mean, margin, little = float(gain.mean()), self._margin(gain), _NO_GAIN * abs(float(means[2]))
+        helps = mean > margin and mean > little / 10
+        verdict = "more data would help" if helps else "more data would hardly help"
+        if not helps and mean + margin > little:
+            verdict = "whether more data would help, these folds do not say"
         title = self.measure.title
         sentence = (
             f"From {int(sizes[1]):,} to {int(sizes[2]):,} rows, {title} goes from {means[1]:.4f} to {means[2]:.4f} "
-            f"({mean:+.4f} ± {error:.4f}): {verdict}."
+            f"({mean:+.4f} ± {margin:.4f}): {verdict}."
         )
         return {
             "rows": [int(size) for size in sizes],

@@ -137,6 +137,7 @@ def make_report(
     table: Any = _Table(source, target, group, drop) if source.is_table else _Rows(source, target, group)
     y, labels = _labels(source, table.label_column, table.target, positive)
     graded = labels["positive"] is None
+    metric = "wmw" if graded and metric == "auc" else metric  # the same, for grades
     headline = headline_of(metric, graded=graded)
     notes = table.notes()
     if labels.get("by_alphabet"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank import metrics
-from forerank.estimators.chosen import metric_function
+from forerank.estimators.menu import FOR_GRADES, metric_function
 from forerank.evaluation import Measure
 
 __all__ = ["Headline", "figure", "headline_of", "interval", "judged", "percent"]
@@ -51,9 +51,9 @@ def headline_of(metric: str, *, graded: bool) -> Headline:
     value_of = metric_function(metric)
     kind, _, given = metric.partition("@")
     place = int(given) if kind in ("ndcg", "recall") else None
-    if graded and kind not in ("auc", "ndcg"):
+    if graded and kind not in FOR_GRADES:
         raise ValueError(
-            f"metric={metric!r} is for two classes, and the labels are grades. Choose auc (the share of pairs in "
+            f"metric={metric!r} is for two classes, and the labels are grades. Choose wmw (the share of pairs in "
             "order) or ndcg@k, or name the positive label."
         )
     if kind == "ndcg":

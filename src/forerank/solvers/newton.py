@@ -116,8 +116,10 @@ class NewtonPath:
 
     def step(self, penalty: Vector, *, tol: float, progress: Progress) -> SolverResult:
         """The minimum for the next penalty; parameters as in `newton`."""
-        by_trail = onwards(self._trail) if self._trail else np.zeros(penalty.size)
-        start, scores = by_trail, onwards(self._scores) if self._scores else np.zeros(self._problem.design.n_rows)
+        by_trail, scores = np.zeros(penalty.size), np.zeros(self._problem.design.n_rows)
+        if self._trail:
+            by_trail, scores = onwards(self._trail), onwards(self._trail, self._scores)
+        start = by_trail
         if self._guide is not None:
             before = self._guide._trail[-1:]
             ahead = self._guide.step(penalty, tol=max(tol, _GUIDE_TOL), progress=progress).w
@@ -136,19 +138,20 @@ class NewtonPath:
         return result
 
 
-def onwards(trail: list[Vector]) -> Vector:
-    """Where a path of solutions leads next.
+def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
+    """Where a path of solutions leads next, or what goes along with them, such as their scores.
 
     In equal ratios of alpha the steps from one solution to the next grow at first and fade away later. So the next
     step is taken to be the last one, or as much shorter as that was than the one before.
     """
+    values = trail if along is None else along
     if len(trail) < 2:
-        return trail[-1].copy()
-    step = trail[-1] - trail[-2]
+        return values[-1].copy()
+    length = 1.0
     if len(trail) > 2:
         before = float(np.linalg.norm(trail[-2] - trail[-3]))
-        step = step * min(1.0, float(np.linalg.norm(step)) / before if before > 0.0 else 0.0)
-    return trail[-1] + step
+        length = min(1.0, float(np.linalg.norm(trail[-1] - trail[-2])) / before) if before > 0.0 else 0.0
+    return values[-1] + length * (values[-1] - values[-2])
 
 
 def _reference(objective: SmoothObjective, design: Design) -> float:
