@@ -126,6 +126,9 @@ def summary(records):
         tied = 0
         ratios = []
         for name, folds in by_set.items():
+            folds = [fold for fold in folds if metric in fold["values"]]
+            if not folds:
+                continue
             own = np.array([f["values"][metric]["Ranker"] for f in folds])
             beaten_by, best = [], ("", -1.0)
             methods = set.intersection(*(set(f["values"][metric]) for f in folds)) - {"Ranker"}
@@ -147,7 +150,7 @@ def summary(records):
                 f"{peer:.4f}  time ratio {ratio:.2f}  beaten by: {', '.join(beaten_by) or '-'}"
             )
         overall = np.exp(np.mean(np.log(ratios)))
-        print(f"  best or tied on {tied} of {len(by_set)}; time ratio, geometric mean: {overall:.2f}")
+        print(f"  best or tied on {tied} of {len(ratios)}; time ratio, geometric mean: {overall:.2f}")
     given_up = {name: folds[-1]["given_up"] for name, folds in by_set.items() if folds[-1]["given_up"]}
     print("\ngiven up as too slow:", given_up)
 
@@ -161,8 +164,10 @@ def main():
         "--no-singles", action="store_true", help="Ranker and LogisticRegressionCV only, for their times"
     )
     parser.add_argument("--cap", type=float, default=np.inf, help="most seconds of a single method on an outer fold")
+    parser.add_argument("--metrics", default=",".join(METRICS))
     parser.add_argument("--summary", action="store_true", help="only print what is in the record")
     options = parser.parse_args()
+    METRICS[:] = options.metrics.split(",")
     warnings.simplefilter("ignore")
     records = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     done = {(record["data"], record["fold"]) for record in records}
