@@ -66,6 +66,16 @@ def test_what_was_measured_is_what_is_fitted_on_all_rows():
     assert_allclose(chosen.coef_, alone.fit(X, y).coef_)
 
 
+def test_of_many_rows_some_are_looked_at():
+    frame = typed(1500)
+    model = fit(frame, "y", params={"search_rows": 600, "alphas": 4}, check=0)
+    chosen = model.estimator[-1]
+    assert "the choice was made on 600 of 1,500 rows" in chosen.reason_
+    alone = Ranker(methods=[chosen.best_method_], alphas=[chosen.best_alpha_], scale=False, random_state=0)
+    y = (frame["y"] == "yes").to_numpy()
+    assert_allclose(chosen.coef_, alone.fit(model.estimator[0].transform(frame), y).coef_)
+
+
 def test_what_was_asked_for_is_measured():
     names = [each["name"] for each in fit(typed(400), "y", metric="recall@30").summary["measures"]]
     assert "recall at 30" in names

@@ -25,6 +25,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from forerank import estimators
 from forerank.checks import data_warnings
 from forerank.columns import as_frame, distinct, plan_columns
+from forerank.estimators.search import drawn
 from forerank.evaluation import Measure, measure
 from forerank.io import (
     DataFileError,
@@ -273,6 +274,8 @@ def _fit_rows(
     chosen: Any = None,
 ) -> tuple[Any, Any, Floats]:
     """Steps and ranker fitted on the first rows of an order, and the scores of the others."""
+    if chosen is None:
+        chosen = _chosen_on_some(steps, model, table, y, order[:n_train])
     prepared, X = table.prepared(clone(steps), order, n_train)
     if last:
         table.forget()  # the matrix is all that is needed now
@@ -281,6 +284,22 @@ def _fit_rows(
     (fitted.fit if chosen is None else fitted.refit)(_first_rows(X, n_train), y[order[:n_train]], **extra)
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
     return prepared, fitted, scores
+
+
+def _chosen_on_some(steps: Any, model: Any, table: Any, y: NDArray, rows: NDArray) -> Any:
+    """Of many rows `Ranker` looks at some for its choice: these are prepared before the others take up memory."""
+    if not isinstance(model, estimators.Ranker) or model.search_rows is None or model.metric.startswith("recall"):
+        return None  # how deep the first k are depends on all rows
+    groups = None if table.groups is None else table.groups[rows]
+    some = rows[drawn(y[rows], groups, int(model.search_rows), int(model.random_state or 0))]
+    if some.size == rows.size:
+        return None
+    _, X = table.prepared(clone(steps), some, some.size)
+    # One fit at a time: the heaps of threads that come and go would hold on to more memory than they save in seconds.
+    found = clone(model).set_params(n_jobs=1).fit(X, y[some], **({} if groups is None else {"qid": table.groups[some]}))
+    found.set_params(n_jobs=model.n_jobs)
+    found.reason_ += f" Note that the choice was made on {some.size:,} of {rows.size:,} rows."
+    return found
 
 
 def _first_rows(X: Any, n: int) -> Any:

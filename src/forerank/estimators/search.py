@@ -26,7 +26,7 @@ from forerank.estimators._validation import check_number
 from forerank.estimators.menu import METHODS, Measure, fitted_scaler, measure_named, method_names, named_maps
 from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
 
-__all__ = ["Candidate", "Data", "Search", "quick"]
+__all__ = ["Candidate", "Data", "Search", "drawn", "quick"]
 
 Rows = NDArray[np.intp]
 
@@ -141,14 +141,12 @@ class Search:
         """Fewer rows, where there are many and folds are not given by their numbers."""
         data, most = self.data, self.ranker.search_rows
         by_numbers = not isinstance(self.ranker.cv, int | np.integer) and not hasattr(self.ranker.cv, "split")
-        if most is None or by_numbers:
+        if most is None or by_numbers or data.y.size <= most:
             return
-        rarest = int(np.unique(data.y, return_counts=True)[1].min())
-        size = max(int(most), int(np.ceil(data.y.size * min(1.0, _FEWEST_OF_A_CLASS / rarest))))
-        if size < data.y.size:
-            some = spread(data, np.random.default_rng(self._seed()))[:size]
-            self.data = data.take(np.sort(some))
-            self.remarks.append(f"the choice was made on {size:,} of {data.y.size:,} rows")
+        some = drawn(data.y, data.group, int(most), self._seed())
+        if some.size < data.y.size:
+            self.data = data.take(some)
+            self.remarks.append(f"the choice was made on {some.size:,} of {data.y.size:,} rows")
 
     # -- what is tried --
 
@@ -519,6 +517,15 @@ def spread(train: Data, rng: np.random.Generator) -> Rows:
         rows = np.flatnonzero(train.y == label)
         place[rows] = rng.permutation(rows.size) / rows.size
     return np.argsort(place, kind="stable")
+
+
+def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Rows:
+    """So many rows, with the shares of the classes, in their order; more where a class is rare."""
+    rarest = int(np.unique(y, return_counts=True)[1].min())
+    size = max(most, int(np.ceil(y.size * min(1.0, _FEWEST_OF_A_CLASS / rarest))))
+    if size >= y.size:
+        return np.arange(y.size)
+    return np.sort(spread(Data(None, y, None, group), np.random.default_rng(seed))[:size])
 
 
 def smoothed(values: Vector) -> Vector:
