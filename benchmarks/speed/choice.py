@@ -12,20 +12,19 @@ Each line of the record is one data set, measure and outer fold; what is there i
 
 import argparse
 import json
-import math
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import stats
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import Ranker, datasets
+from forerank.comparison.results import corrected_t_test
 from forerank.design import make_design
 from forerank.estimators.menu import METHODS, method_names, metric_function
 from forerank.estimators.paths import check_alphas
@@ -107,16 +106,6 @@ def one_fold(data, name, fold, train, test, given_up, options):
     }  # fmt: skip
 
 
-def corrected_t(differences, n_train, n_test):
-    """Mean and two-sided p-value (Nadeau and Bengio 2003)."""
-    d = np.asarray(differences)
-    spread = d.std(ddof=1)
-    if spread == 0.0:
-        return float(d.mean()), 1.0 if d.mean() == 0.0 else 0.0
-    t = d.mean() / (spread * math.sqrt(1.0 / d.size + n_test / n_train))
-    return float(d.mean()), float(2.0 * stats.t.sf(abs(t), d.size - 1))
-
-
 def summary(records):
     by_set = {}
     for record in records:
@@ -134,7 +123,8 @@ def summary(records):
             methods = set.intersection(*(set(f["values"][metric]) for f in folds)) - {"Ranker"}
             for method in sorted(methods):
                 theirs = np.array([f["values"][metric][method] for f in folds])
-                mean, p = corrected_t(theirs - own, folds[0]["n_train"], folds[0]["n_test"])
+                test = corrected_t_test(theirs - own, folds[0]["n_test"] / folds[0]["n_train"])
+                mean, p = test["difference"], test["p_single"]
                 if method != "LogisticRegressionCV" and mean > 0.0 and p < 0.05:
                     beaten_by.append(f"{method} (+{mean:.4f}, p {p:.3f})")
                 if method != "LogisticRegressionCV" and theirs.mean() > best[1]:

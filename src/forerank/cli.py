@@ -48,6 +48,17 @@ DataFile = Annotated[
         "text files also as .gz or .bz2. '-' is standard input.",
     ),
 ]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
+]
+Positive = Annotated[
+    str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
+]
+Group = Annotated[
+    str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
+]
+Drop = Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")]
+Folds = Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn at random.")]
@@ -109,22 +120,16 @@ def fit(
     context: typer.Context,
     file: DataFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
-    ] = None,
+    target: Target = None,
     ranker: Annotated[
         str | None,
         typer.Option("--ranker", "-r", help="An estimator of forerank by name.", autocompletion=_complete_ranker),
     ] = None,
     metric: Metric = None,
     params: Annotated[Path | None, typer.Option("--params", help="A TOML file of parameters.")] = None,
-    positive: Annotated[
-        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    positive: Positive = None,
+    group: Group = None,
+    drop: Drop = None,
     check: Annotated[
         float, typer.Option("--check", help="The share of rows kept aside to measure the ranking on; 0 for none.")
     ] = 0.2,
@@ -364,9 +369,7 @@ def _complete_method(incomplete: str) -> list[str]:
 )
 def compare(
     file: DataFile,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
-    ] = None,
+    target: Target = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -377,15 +380,11 @@ def compare(
         ),
     ] = None,
     metric: Metric = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")] = 5,
+    folds: Folds = 5,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many times rows are shuffled into folds anew.")] = 1,
-    positive: Annotated[
-        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    positive: Positive = None,
+    group: Group = None,
+    drop: Drop = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="Keep each fit in this file (JSON lines), and go on from it.")
     ] = None,
@@ -465,9 +464,7 @@ def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
 def report(
     file: DataFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column of labels; svmlight and .npz have their own.")
-    ] = None,
+    target: Target = None,
     ranker: Annotated[
         str,
         typer.Option("--ranker", "-r", help="An estimator of forerank by name.", autocompletion=_complete_ranker),
@@ -482,14 +479,10 @@ def report(
             autocompletion=_complete_method,
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")] = 5,
-    positive: Annotated[
-        str | None, typer.Option("--positive", help="The label that belongs ahead; by default the larger of two.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")] = None,
+    folds: Folds = 5,
+    positive: Positive = None,
+    group: Group = None,
+    drop: Drop = None,
     delimiter: Delimiter = None,
     format: Format = "csv",
     force: Force = False,
