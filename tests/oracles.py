@@ -155,3 +155,11 @@ def bipartite(loss, s: np.ndarray, w: np.ndarray, positive: np.ndarray, u: np.nd
     gradient[positive], gradient[~positive] = slope.sum(axis=1), -slope.sum(axis=0)
     product[positive], product[~positive] = curvature.sum(axis=1), -curvature.sum(axis=0)
     return float(np.sum(weight * loss.value(t))), gradient, product
+
+
+# --- Certificates ---
+
+
+def pair_units(X: np.ndarray, positive: np.ndarray) -> np.ndarray:
+    """The root mean square of each column's differences over all pairs of a positive and a negative row."""
+    return np.sqrt(np.mean([((row - X[~positive]) ** 2).mean(axis=0) for row in X[positive]], axis=0))

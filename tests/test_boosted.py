@@ -156,7 +156,8 @@ class TestBins:
             assert RankBoost(1).fit(X, y).score(X, y) == 1.0
 
     def test_constant_columns_rank_nothing(self):
-        fitted = RankBoost().fit(np.ones((10, 2)), np.arange(10) % 2)
+        with pytest.warns(UserWarning, match="RankBoost found nothing to learn"):
+            fitted = RankBoost().fit(np.ones((10, 2)), np.arange(10) % 2)
         assert fitted.stumps_ == []
         assert_allclose(fitted.feature_importances_, 0.0)
 

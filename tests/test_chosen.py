@@ -329,7 +329,8 @@ class TestFewRows:
     def test_a_constant_measure(self):
         rng = np.random.default_rng(0)
         X = np.zeros((50, 2))
-        ranker = Ranker(alphas=2, random_state=0).fit(X, rng.integers(0, 2, 50))
+        with pytest.warns(UserWarning, match="found nothing to learn"):
+            ranker = Ranker(alphas=2, random_state=0).fit(X, rng.integers(0, 2, 50))
         assert ranker.best_score_ == 0.5
 
 

@@ -22,6 +22,7 @@ __all__ = ["Design", "make_design", "summed_over_chunks"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
+Multiply = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # Columns that are multiplied together where a dense copy of all of them would be large.
 _COLUMN_BLOCK = 16
@@ -33,6 +34,8 @@ class Design(ABC):
 
     n_rows: int
     n_columns: int
+    # Whether the last column is one of ones.
+    has_intercept = False
 
     @abstractmethod
     def scores(self, w: Vector) -> Vector:
@@ -43,8 +46,12 @@ class Design(ABC):
         """X^T g for each row g of G, in one pass over X."""
 
     @abstractmethod
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        """X^T g, (X * X)^T g and (X != 0)^T g, in one pass over X; stored entries count as not zero."""
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        """X^T g, (X * X)^T g and (X != 0)^T g, in one pass over X; stored entries count as not zero.
+
+        The first two are those of X - 1 about^T where `about` is given: squares of a column far from zero would lose
+        its variation to rounding.
+        """
 
     def adjoint(self, g: Vector) -> Vector:
         """X^T g."""
@@ -72,9 +79,18 @@ class Design(ABC):
         """How many rows `congruence` can work on within room for that many numbers."""
         return room // self.n_columns
 
-    def congruence(self, multiply: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """X^T C X, where multiply(U) = C U for a symmetric C; meant for small samples of rows."""
+    def standardised(self, mean: Vector, unit: Vector) -> "Design":
+        """(X - 1 mean^T) / unit, without a copy of X. An intercept stays as it is."""
+        return StandardisedDesign(self, mean, unit)
+
+    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
+        """X^T C X, where multiply(U) = C U for a symmetric C; meant for small samples of rows.
+
+        With `about`, of X - 1 about^T.
+        """
         X = self.columns(0, self.n_columns)
+        if about is not None:
+            X = X - about  # what `columns` gives may be the array itself
         out = np.empty((self.n_columns, self.n_columns))
         for k in range(0, self.n_columns, _COLUMN_BLOCK):
             block = np.ascontiguousarray(X[:, k : k + _COLUMN_BLOCK])
@@ -146,14 +162,15 @@ def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _dense_moments(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         x = X[index[i]] if index.size else X[i]
-        v = G[0, i]
+        v = g[i]
         if v != 0.0:
             for k in range(out.shape[1]):
-                out[0, k] += v * x[k]
-                out[1, k] += v * x[k] * x[k]
+                difference = x[k] - about[k]
+                out[0, k] += v * difference
+                out[1, k] += v * difference * difference
 
 
 class DenseDesign(Design):
@@ -173,15 +190,16 @@ class DenseDesign(Design):
         return out
 
     def adjoints(self, G: Vector) -> Vector:
-        return self._sums(_dense_adjoint, G, G.shape[0])
+        return self._sums(_dense_adjoint, G, n_sums=G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        first, second = self._sums(_dense_moments, g[None, :], 2)
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        about = np.zeros(self.n_columns) if about is None else about
+        first, second = self._sums(_dense_moments, g, about, n_sums=2)
         return first, second, np.full(self.n_columns, g.sum())
 
-    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+    def _sums(self, kernel: Callable, *arrays: Vector, n_sums: int) -> Vector:
         return summed_over_chunks(
-            lambda a, b, out: kernel(self._X, self._index, G, a, b, out),
+            lambda a, b, out: kernel(self._X, self._index, *arrays, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
             self.n_rows * self.n_columns,
@@ -222,13 +240,13 @@ def _column_adjoint(columns, G, begin, end, out):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _column_moments(columns, G, begin, end, out):  # type: ignore[no-untyped-def]
+def _column_moments(columns, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for k in range(out.shape[1]):
         first = second = 0.0
         for i in range(begin, end):
-            vx = G[0, i] * columns[k, i]
-            first += vx
-            second += vx * columns[k, i]
+            difference = columns[k, i] - about[k]
+            first += g[i] * difference
+            second += g[i] * difference * difference
         out[0, k] += first
         out[1, k] += second
 
@@ -248,15 +266,16 @@ class FortranDesign(Design):
         return out
 
     def adjoints(self, G: Vector) -> Vector:
-        return self._sums(_column_adjoint, G, G.shape[0])
+        return self._sums(_column_adjoint, G, n_sums=G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        first, second = self._sums(_column_moments, g[None, :], 2)
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        about = np.zeros(self.n_columns) if about is None else about
+        first, second = self._sums(_column_moments, g, about, n_sums=2)
         return first, second, np.full(self.n_columns, g.sum())
 
-    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+    def _sums(self, kernel: Callable, *arrays: Vector, n_sums: int) -> Vector:
         return summed_over_chunks(
-            lambda a, b, out: kernel(self._columns, G, a, b, out),
+            lambda a, b, out: kernel(self._columns, *arrays, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
             self.n_rows * self.n_columns,
@@ -292,14 +311,14 @@ def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def _csr_moments(data, indices, indptr, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+def _csr_moments(data, indices, indptr, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         row = index[i] if index.size else i
         for k in range(indptr[row], indptr[row + 1]):
-            vx = G[0, i] * data[k]
-            out[0, indices[k]] += vx
-            out[1, indices[k]] += vx * data[k]
-            out[2, indices[k]] += G[0, i]
+            difference = data[k] - about[indices[k]]
+            out[0, indices[k]] += g[i] * difference
+            out[1, indices[k]] += g[i] * difference * difference
+            out[2, indices[k]] += g[i]
 
 
 @njit(cache=True, nogil=True)
@@ -331,15 +350,20 @@ class CSRDesign(Design):
         return out
 
     def adjoints(self, G: Vector) -> Vector:
-        return self._sums(_csr_adjoint, G, G.shape[0])
+        return self._sums(_csr_adjoint, G, n_sums=G.shape[0])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        first, second, presence = self._sums(_csr_moments, g[None, :], 3)
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        center = np.zeros(self.n_columns) if about is None else about
+        first, second, presence = self._sums(_csr_moments, g, center, n_sums=3)
+        if about is not None:  # entries that are not stored are as far from it as zero is
+            absent = g.sum() - presence
+            first -= absent * about
+            second += absent * about**2
         return first, second, presence
 
-    def _sums(self, kernel: Callable, G: Vector, n_sums: int) -> Vector:
+    def _sums(self, kernel: Callable, *arrays: Vector, n_sums: int) -> Vector:
         return summed_over_chunks(
-            lambda a, b, out: kernel(*self._csr, self._index, G, a, b, out),
+            lambda a, b, out: kernel(*self._csr, self._index, *arrays, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
             self._stored,
@@ -365,16 +389,60 @@ class CSRDesign(Design):
         # Only a few columns are ever dense at a time.
         return room // _COLUMN_BLOCK
 
-    def congruence(self, multiply: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
         out = np.empty((self.n_columns, self.n_columns))
         for k in range(0, self.n_columns, _COLUMN_BLOCK):
-            block = multiply(self.columns(k, min(k + _COLUMN_BLOCK, self.n_columns)))
-            out[k : k + _COLUMN_BLOCK] = self.adjoints(np.ascontiguousarray(block.T))
+            some = slice(k, min(k + _COLUMN_BLOCK, self.n_columns))
+            columns = self.columns(some.start, some.stop)
+            block = multiply(columns if about is None else columns - about[some])
+            out[some] = self.adjoints(np.ascontiguousarray(block.T))
+            if about is not None:
+                out[some] -= np.outer(block.sum(axis=0), about)
+        return out
+
+
+class StandardisedDesign(Design):
+    """Another design with its columns shifted and divided: (X - 1 mean^T) / unit. Cost beyond its own: none."""
+
+    def __init__(self, design: Design, mean: Vector, unit: Vector) -> None:
+        self._design, self._mean, self._unit = design, mean, unit
+        self.n_rows, self.n_columns = design.n_rows, design.n_columns
+
+    def scores(self, w: Vector) -> Vector:
+        w = w / self._unit
+        out = self._design.scores(w)
+        out -= self._mean @ w
+        return out
+
+    def adjoints(self, G: Vector) -> Vector:
+        return (self._design.adjoints(G) - np.outer(G.sum(axis=1), self._mean)) / self._unit
+
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        about = self._mean if about is None else self._mean + self._unit * about
+        first, second, presence = self._design.moments(g, about)
+        return first / self._unit, second / self._unit**2, presence
+
+    def rows(self, index: Rows) -> Design:
+        return StandardisedDesign(self._design.rows(index), self._mean, self._unit)
+
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        return (self._design.columns(begin, end) - self._mean[begin:end]) / self._unit[begin:end]
+
+    def rows_in_copy(self, room: int) -> int:
+        return self._design.rows_in_copy(room)
+
+    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
+        about = self._mean if about is None else self._mean + self._unit * about
+        out = self._design.congruence(multiply, about)
+        out /= self._unit
+        out /= self._unit[:, None]
         return out
 
 
 class InterceptDesign(Design):
     """Another design with a last column of ones."""
+
+    has_intercept = True
 
     def __init__(self, design: Design) -> None:
         self._design = design
@@ -388,9 +456,13 @@ class InterceptDesign(Design):
     def adjoints(self, G: Vector) -> Vector:
         return np.column_stack([self._design.adjoints(G), G.sum(axis=1)])
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        first, second, presence = self._design.moments(g)
-        return np.append(first, g.sum()), np.append(second, g.sum()), np.append(presence, g.sum())
+    def standardised(self, mean: Vector, unit: Vector) -> Design:
+        return InterceptDesign(self._design.standardised(mean[:-1], unit[:-1]))
+
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        first, second, presence = self._design.moments(g, None if about is None else about[:-1])
+        total, one = g.sum(), 1.0 if about is None else 1.0 - about[-1]
+        return np.append(first, one * total), np.append(second, one**2 * total), np.append(presence, total)
 
     def rows(self, index: Rows) -> Design:
         return InterceptDesign(self._design.rows(index))
@@ -415,10 +487,11 @@ class ExtraRowDesign(Design):
         inner = np.ascontiguousarray(np.delete(G, self._place, axis=1))
         return self._design.adjoints(inner) + np.outer(G[:, self._place], self._row)
 
-    def moments(self, g: Vector) -> tuple[Vector, Vector, Vector]:
-        first, second, presence = self._design.moments(np.delete(g, self._place))
-        of_row = g[self._place] * self._row
-        return first + of_row, second + of_row * self._row, presence + g[self._place] * (self._row != 0.0)
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        first, second, presence = self._design.moments(np.delete(g, self._place), about)
+        row = self._row if about is None else self._row - about
+        of_row = g[self._place] * row
+        return first + of_row, second + of_row * row, presence + g[self._place] * (self._row != 0.0)
 
     def rows(self, index: Rows) -> Design:
         here = np.flatnonzero(index == self._place)

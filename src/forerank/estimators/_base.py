@@ -25,6 +25,7 @@ __all__ = [
     "prevalence_thresholds",
     "refuse_more_than_two",
     "refuse_weightless_class",
+    "warn_nothing_learnt",
     "warn_unconverged",
 ]
 
@@ -185,6 +186,17 @@ def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None)
         f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps ({why}) at a {certificate} of "
         f"{ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or accept the accuracy by raising tol.",
         ConvergenceWarning,
+        stacklevel=stacklevel_outside(),
+    )
+
+
+def warn_nothing_learnt(ranker: Any) -> None:
+    """Say that all rows have the same score."""
+    warnings.warn(
+        f"{type(ranker).__name__} found nothing to learn: the start, where all rows have the same score, is the "
+        "optimum. No column differs between the rows that are compared, or the penalty is too strong for what differs. "
+        "Add columns, or lower alpha.",
+        UserWarning,
         stacklevel=stacklevel_outside(),
     )
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forerank.estimators._base import GraphRanker, Matrix, Vector
+from forerank.estimators._base import GraphRanker, Matrix, Vector, warn_nothing_learnt
 from forerank.estimators._validation import check_number
 from forerank.solvers.boosting import Binned, Stump, boost
 from forerank.solvers.result import Progress
@@ -144,6 +144,8 @@ class RankBoost(GraphRanker):
             if progress.history:
                 self.objective_, self.optimality_ = progress.history[-1].objective, progress.history[-1].optimality
             self._cut(scores, codes, weight)
+        if not self.stumps_:
+            warn_nothing_learnt(self)
         return self
 
     @property

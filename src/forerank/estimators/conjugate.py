@@ -36,7 +36,7 @@ class RankNCG(GraphRanker, _LinearRanker):
     eps : float, default=1e-6
         Precision of the sums of erfc, between 1e-13 and 1; see `forerank.pairsums.erfc_sum`.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to the gradient at zero.
+        The certificate asked for: the gradient norm relative to the gradient at zero, every column in its own unit.
     max_iter : int, default=1000
         The most steps.
     warm_start : bool, default=False
@@ -56,7 +56,9 @@ class RankNCG(GraphRanker, _LinearRanker):
     objective_ : float
         The minimum reached; with sums="erfc" that of the loss whose slope is the erfc (`forerank.losses.ErfcLogistic`).
     optimality_ : float
-        The certificate reached; see `tol`.
+        The certificate reached; see `tol`. It does not depend on the units of the columns.
+    gap_ : float
+        `objective_` is no more than this above the minimum; infinity for alpha = 0.
     history_ : list of forerank.solvers.Step
         Objective and certificate before every step.
     n_features_in_ : int

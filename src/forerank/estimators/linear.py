@@ -18,6 +18,7 @@ from forerank.estimators._base import (
     Vector,
     refuse_more_than_two,
     refuse_weightless_class,
+    warn_nothing_learnt,
     warn_unconverged,
 )
 from forerank.estimators._validation import check_choice, check_number, check_weights
@@ -139,10 +140,16 @@ class _LinearRanker(BaseRanker):
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.optimality_ = result.optimality
+        self.gap_ = result.gap if smooth else result.optimality * result.objective
         self.history_ = result.history
         if not result.converged:
             warn_unconverged(self, "relative gradient norm" if smooth else "relative duality gap", max_iter)
+        elif not self.coef_.any() and not self._on_a_path:
+            self._say_nothing_learnt()
         return result
+
+    def _say_nothing_learnt(self) -> None:
+        warn_nothing_learnt(self)
 
     def _by_points(
         self, objective: Pointwise | Profiled, X: Matrix, design: Design, limits: dict[str, Any]
@@ -219,8 +226,8 @@ class PointwiseRanker(_LinearRanker):
         Whether to add a constant to the scores. It does not change the ranking of a fitted model, but does change
         what is fitted.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
-        duality gap.
+        The certificate asked for: the gradient norm relative to that without columns, every column in its own unit;
+        for the hinge, the relative duality gap.
     max_iter : int, default=200
         The most steps on all rows; five passes of the hinge's descent count as one.
     warm_start : bool, default=False
@@ -239,7 +246,10 @@ class PointwiseRanker(_LinearRanker):
     objective_ : float
         The minimum reached.
     optimality_ : float
-        The certificate reached; see `tol`.
+        The certificate reached; see `tol`. It does not depend on the units of the columns.
+    gap_ : float
+        `objective_` is no more than this above the minimum. Infinity where nothing is known: for alpha = 0, and for
+        smooth losses with an intercept, which has no penalty.
     history_ : list of forerank.solvers.Step
         Objective and certificate before every step.
     n_features_in_ : int
@@ -349,8 +359,8 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         the class labels: exactly those preferences; cycles are refused. A graph that puts the lower of two labels ahead
         turns the scores round, which scorers such as "roc_auc" do not know: score it by `forerank.metrics.wmw`.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to the gradient at zero; for the hinge, the relative
-        duality gap.
+        The certificate asked for: the gradient norm relative to that without columns, every column in its own unit;
+        for the hinge, the relative duality gap.
     max_iter : int, default=200
         The most steps on all rows.
     warm_start : bool, default=False
@@ -373,7 +383,9 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
     objective_ : float
         The minimum reached.
     optimality_ : float
-        The certificate reached; see `tol`.
+        The certificate reached; see `tol`. It does not depend on the units of the columns.
+    gap_ : float
+        `objective_` is no more than this above the minimum; infinity for alpha = 0.
     history_ : list of forerank.solvers.Step
         Objective and certificate before every step.
     n_features_in_ : int

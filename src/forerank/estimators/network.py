@@ -11,11 +11,12 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forerank.design import summed_over_chunks
-from forerank.estimators._base import GraphRanker, Matrix, Vector, warn_unconverged
+from forerank.design import make_design, summed_over_chunks
+from forerank.estimators._base import GraphRanker, Matrix, Vector, warn_nothing_learnt, warn_unconverged
 from forerank.estimators._validation import check_number
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress, reference_norm
+from forerank.solvers.units import Units, column_units
 from forerank.threads import in_row_chunks, serial_blas
 
 __all__ = ["RankNet"]
@@ -41,14 +42,14 @@ class RankNet(GraphRanker):
     graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked ahead of which; as in `PairwiseRanker`.
     tol : float, default=1e-3
-        Where to stop: the gradient norm relative to that of the loss at a cold start. With hidden units that certifies
-        a stationary point, not the minimum.
+        Where to stop: the gradient norm relative to that of the loss at a cold start, columns in their own units. With
+        hidden units that certifies a stationary point, not the minimum.
     max_iter : int, default=500
         The most steps of L-BFGS, each of which is an epoch or a little more.
     warm_start : bool, default=False
         Whether a second call of fit begins at the weights of the first.
     random_state : int, RandomState or None, default=None
-        For the first weights of a hidden layer; a linear score starts at zero.
+        For the first weights of a hidden layer, drawn for columns in their own units; a linear score starts at zero.
     verbose : bool, default=False
         Whether to print each step.
 
@@ -138,12 +139,13 @@ class RankNet(GraphRanker):
         rows, codes = self._read(X, y)
         objective, weight = self._pairs(codes, "logistic", sample_weight, qid)
         network = _Network(rows.shape[1], self.hidden_units)
-        cold = network.draw(check_random_state(self.random_state))
+        units = column_units(objective, make_design(rows))
+        cold = network.outwards(network.draw(check_random_state(self.random_state)), units)
         start = self._warm_parameters(network)
         progress = Progress(verbose=bool(self.verbose))
         try:
             with serial_blas():  # threads work on chunks of rows
-                self._minimise(objective, network, rows, cold, cold if start is None else start, progress)
+                self._minimise(objective, network, rows, units, cold, cold if start is None else start, progress)
         finally:  # an interruption leaves the latest weights
             if progress.w is not None:
                 self.coefs_, self.intercepts_ = network.parts(progress.w)
@@ -153,22 +155,33 @@ class RankNet(GraphRanker):
                 self._cut(network.scores(rows, progress.w), codes, weight)
         if not self.optimality_ <= self.tol:
             warn_unconverged(self, "relative gradient norm")
+        elif self.n_iter_ == 0 and start is None:
+            warn_nothing_learnt(self)
         return self
 
     def _minimise(
-        self, objective: AllPairs, network: "_Network", X: Matrix, cold: Vector, start: Vector, progress: Progress
+        self,
+        objective: AllPairs,
+        network: "_Network",
+        X: Matrix,
+        units: Units,
+        cold: Vector,
+        start: Vector,
+        progress: Progress,
     ) -> None:
+        """L-BFGS over the parameters for columns in their own units; parameters for X as it is come in and go out."""
         decay = self.alpha * network.decayed()
         reference = 0.0
         latest: tuple[Vector, float, float] = (start, np.inf, np.inf)
 
-        def value_and_gradient(w: Vector) -> tuple[float, Vector]:
+        def value_and_gradient(inner: Vector) -> tuple[float, Vector]:
             nonlocal latest
+            w = network.outwards(inner, units)
             hidden = network.hidden(X, w)
             there = objective.at(network.output(X, hidden, w))
-            gradient = network.back(X, hidden, w, there.gradient) + decay * w
+            gradient = network.gradient_inwards(network.back(X, hidden, w, there.gradient) + decay * w, units)
             value = there.value + 0.5 * float(decay @ w**2)
-            latest = w.copy(), value, float(np.linalg.norm(gradient))
+            latest = w, value, float(np.linalg.norm(gradient))
             return value, gradient
 
         def note(intermediate_result: OptimizeResult) -> None:
@@ -181,14 +194,16 @@ class RankNet(GraphRanker):
         # A warm start too is measured by the gradient of a cold one on the same data.
         hidden = network.hidden(X, cold)
         pull = objective.at(network.output(X, hidden, cold)).gradient
-        reference = reference_norm(*(network.back(X, hidden, cold, g) for g in (pull, np.abs(pull))))
-        value, gradient = value_and_gradient(start)
+        at_cold = (network.gradient_inwards(network.back(X, hidden, cold, g), units) for g in (pull, np.abs(pull)))
+        reference = reference_norm(*at_cold)
+        begin = network.inwards(start, units)
+        value, gradient = value_and_gradient(begin)
         norm = float(np.linalg.norm(gradient))
         progress.record(start, X.shape[0], value, norm / reference if reference > 0.0 else 0.0)
         if progress.history[-1].optimality <= self.tol:
             return
         options = {"maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 20, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
-        minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", callback=note, options=options)
+        minimize(value_and_gradient, begin, jac=True, method="L-BFGS-B", callback=note, options=options)
 
     def _warm_parameters(self, network: "_Network") -> Vector | None:
         if not (self.warm_start and hasattr(self, "coefs_")):
@@ -228,6 +243,33 @@ class _Network:
         end = self.n_columns * self.n_hidden
         first, second = w[:end].reshape(self.n_columns, self.n_hidden), w[end : end + self.n_hidden].reshape(-1, 1)
         return [first, second], [w[end + self.n_hidden :]]
+
+    def inwards(self, w: Vector, units: Units) -> Vector:
+        """The parameters that give the same scores for columns in their own units."""
+        out = w.copy()
+        weights, biases = self.parts(out)
+        for bias in biases:
+            bias += units.mean @ weights[0]
+        weights[0] *= units.unit[:, None]
+        return out
+
+    def outwards(self, w: Vector, units: Units) -> Vector:
+        """The parameters for the columns as they are."""
+        out = w.copy()
+        weights, biases = self.parts(out)
+        weights[0] /= units.unit[:, None]
+        for bias in biases:
+            bias -= units.mean @ weights[0]
+        return out
+
+    def gradient_inwards(self, gradient: Vector, units: Units) -> Vector:
+        """The gradient with respect to the parameters for columns in their own units."""
+        out = gradient.copy()
+        weights, biases = self.parts(out)
+        for bias in biases:
+            weights[0] -= np.outer(units.mean, bias)
+        weights[0] /= units.unit[:, None]
+        return out
 
     def decayed(self) -> Vector:
         """Ones where the penalty applies, zeros for the biases."""

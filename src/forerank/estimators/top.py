@@ -72,13 +72,16 @@ class _TwoClassRanker(_LinearRanker):
         """Scores do not know a constant; `predict` cuts where the training rows have their true class sizes."""
         self.intercept_ = -prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
 
+    def _say_nothing_learnt(self) -> None:
+        """Rankers for the top say more about it themselves, once the value at zero is known."""
+
     def _warn_if_nothing_is_learnt(self, result: SolverResult, at_zero: float) -> None:
         if result.converged and result.objective >= (1.0 - self.tol) * at_zero:
             warnings.warn(
-                f"{type(self).__name__} found nothing better than w = 0, which ranks all rows alike: no direction "
-                "lifts the positives above the top of the negatives by more than the penalty allows. Lower alpha, "
-                "let the threshold be a mean of more negatives (TopRanker(at=...)), or add columns (for instance "
-                "with sklearn.kernel_approximation.Nystroem).",
+                f"{type(self).__name__} found nothing to learn: no direction is better than w = 0, which gives all "
+                "rows the same score, because none lifts the positives above the top of the negatives by more than "
+                "the penalty allows. Lower alpha, let the threshold be a mean of more negatives "
+                "(TopRanker(at=...)), or add columns (for instance with sklearn.kernel_approximation.Nystroem).",
                 UserWarning,
                 stacklevel=stacklevel_outside(),
             )
@@ -474,6 +477,8 @@ class SparseTopPush(_TwoClassRanker):
 
 class _StructuredRanker(_TwoClassRanker):
     """A ranker by the bundle method."""
+
+    _say_nothing_learnt = _LinearRanker._say_nothing_learnt
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]]
 
 
 class AllPairs:
-    """The mean of a loss over all pairs, as a function of the scores.
+    """The mean of a loss over all pairs, as a function of the scores. A constant added to all scores changes nothing.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ class AllPairs:
     edges : iterable of (upper grade, lower grade), optional
         A preference graph over the grades; without it all pairs of different grades count.
     """
+
+    shift_invariant = True
 
     def __init__(
         self,
@@ -109,3 +111,7 @@ class AllPairs:
     def smoothed(self, width: float) -> "AllPairs":
         """The same pairs under the smoothed hinge, for an objective with the plain hinge."""
         return AllPairs.__new__(AllPairs)._set(SmoothedHinge(width), self.blocks)
+
+    def squared(self) -> "AllPairs":
+        """The same pairs under the squared loss."""
+        return AllPairs.__new__(AllPairs)._set(Squared(), self.blocks)

@@ -39,12 +39,16 @@ class SmoothObjective(Protocol):
 
     n_rows: int
     smooth: bool
+    shift_invariant: bool
 
     def at(self, s: Vector) -> Curved:
         """Value, gradient and curvature at the scores s."""
 
     def gradient_at_zero(self) -> Vector:
         """The gradient where all scores are zero, the yardstick of a relative gradient norm."""
+
+    def squared(self) -> Any:
+        """The same rows or pairs under the squared loss, a smooth objective: its curvature gives columns units."""
 
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], SmoothObjective] | None":
         """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
@@ -63,8 +67,13 @@ class Objective(Protocol):
 class Differentiable(Objective, Protocol):
     """An objective without kinks that may lack a curvature."""
 
+    shift_invariant: bool
+
     def gradient_at_zero(self) -> Vector:
         """The gradient where all scores are zero, the yardstick of a relative gradient norm."""
+
+    def squared(self) -> Any:
+        """The same rows or pairs under the squared loss, a smooth objective."""
 
 
 @runtime_checkable

@@ -30,6 +30,8 @@ class Pointwise:
         Per row, non-negative; sample and class weights multiplied together.
     """
 
+    shift_invariant = False
+
     def __init__(
         self, positive: NDArray[np.bool_], loss: str | Loss = "logistic", *, weight: Vector | None = None
     ) -> None:
@@ -46,6 +48,10 @@ class Pointwise:
     def smoothed(self, width: float) -> "Pointwise":
         """The same rows under the smoothed hinge, for an objective with the plain hinge."""
         return Pointwise(self._positive, SmoothedHinge(width), weight=self._weight)
+
+    def squared(self) -> "Pointwise":
+        """The same rows under the squared loss."""
+        return Pointwise(self._positive, "squared", weight=self._weight)
 
     @property
     def positive(self) -> NDArray[np.bool_]:
@@ -128,6 +134,8 @@ class Profiled:
     half the difference of two log-sums; N for each evaluation of F in a search for the shift otherwise.
     """
 
+    shift_invariant = True
+
     def __init__(self, pointwise: Pointwise) -> None:
         self.pointwise = pointwise
         self.smooth, self.n_rows = pointwise.smooth, pointwise.n_rows
@@ -162,6 +170,10 @@ class Profiled:
     def smoothed(self, width: float) -> "Profiled":
         """The same rows under the smoothed hinge, for an objective with the plain hinge."""
         return Profiled(self.pointwise.smoothed(width))
+
+    def squared(self) -> "Profiled":
+        """The same rows under the squared loss."""
+        return Profiled(self.pointwise.squared())
 
 
 class ProfiledLinearization:

@@ -232,6 +232,8 @@ class AnchoredHinge:
     The convex problem of AATP for the threshold row a.
     """
 
+    shift_invariant = True
+
     def __init__(self, positive: NDArray[np.bool_], anchor: int, loss: "Pointwise | None" = None) -> None:
         self._rows = loss or Pointwise(positive, "hinge")
         self._anchor = anchor
@@ -252,6 +254,10 @@ class AnchoredHinge:
     def smoothed(self, width: float) -> "AnchoredHinge":
         """The same with the smoothed hinge."""
         return AnchoredHinge(self._rows.positive, self._anchor, self._rows.smoothed(width))
+
+    def squared(self) -> "AnchoredHinge":
+        """The same with the squared loss."""
+        return AnchoredHinge(self._rows.positive, self._anchor, self._rows.squared())
 
 
 class _AnchoredLinearization:

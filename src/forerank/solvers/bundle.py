@@ -26,6 +26,7 @@ from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.newton import newton
 from forerank.solvers.result import Progress, SolverResult, relative_gap
+from forerank.solvers.units import column_units
 
 __all__ = ["bundle"]
 
@@ -178,6 +179,7 @@ def _smoothed_start(
         "max_iter": min(max_iter, _SMOOTH_STEPS),
         "progress": progress,
         "curvature_from": objective.smoothed(_FIRST_WIDTH),
+        "units": column_units(objective, design),
     }
     while width > 2.0 * last_width:
         w = newton(objective.smoothed(width), design, penalty, start=w, tol=_ROUGH, **common).w

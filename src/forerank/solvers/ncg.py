@@ -5,10 +5,10 @@ the formula turns negative. Only gradients are used. The line search looks for a
 for a convex objective is a search for the root of a rising function: it works on scores, so a trial step costs a sum
 over pairs and no product with X.
 
-There is no preconditioner, as in the paper: columns of different size take many steps. `newton` is faster where the
-objective has a curvature; this solver is for those that have a gradient only.
+There is no preconditioner beyond columns in their own units (`forerank.solvers.units`): the paper has none, and scales
+its data. `newton` is faster where the objective has a curvature; this solver is for those that have a gradient only.
 
-Stopping: ||gradient(w)|| <= tol ||gradient(0)||, the certificate of `newton`.
+Stopping: ||gradient(w)|| <= tol ||gradient(0)|| in these units, the certificate of `newton`.
 """
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from forerank.design import Design
 from forerank.objectives.base import Differentiable, Linearization
-from forerank.solvers.result import Progress, SolverResult, reference_norm
+from forerank.solvers.result import Progress, SolverResult, gap_bound
+from forerank.solvers.units import column_units
 
 __all__ = ["ncg"]
 
@@ -49,22 +50,22 @@ def ncg(
             "loss such as 'squared_hinge' or 'logistic'."
         )
     progress = progress or Progress()
-    w = np.zeros(design.n_columns) if start is None else start
+    units = column_units(objective, design)
+    design, penalty = units.design, units.penalty(np.full(design.n_columns, float(alpha)))
+    w = np.zeros(design.n_columns) if start is None else units.inwards(start)
     s = design.scores(w)
     here = objective.at(s)
     if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
         w, s = np.zeros(w.size), np.zeros(s.size)
         here = objective.at(s)
-    at_zero = objective.gradient_at_zero()
-    gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
-    gradient += alpha * w
-    reference = reference_norm(*yardstick)
+    gradient = design.adjoint(here.gradient) + penalty * w
+    reference = units.reference_norm(objective, design)
     p, step, slope = -gradient, 0.0, 0.0
     for iteration in range(max_iter + 1):
         norm = float(np.linalg.norm(gradient))
-        value = here.value + 0.5 * alpha * float(w @ w)
+        value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
-        progress.record(w, design.n_rows, value, optimality)
+        progress.record(units.outwards(w), design.n_rows, value, optimality)
         if optimality <= tol or iteration == max_iter:
             break
         slope_before, slope = slope, float(gradient @ p)
@@ -73,19 +74,21 @@ def ncg(
         q = design.scores(p)
         # The first trial promises the decrease of the step before.
         trial = step * slope_before / slope if step > 0.0 else 1.0 / max(float(np.abs(q).max()), 1e-300)
-        step, there = _flat_point(objective, s, q, float(w @ p) * alpha, float(p @ p) * alpha, slope, trial)
+        step, there = _flat_point(objective, s, q, float(penalty @ (w * p)), float(penalty @ p**2), slope, trial)
         if step == 0.0:
             break
         w = w + step * p
         s = s + step * q
         here = there
-        gradient, before = design.adjoint(here.gradient) + alpha * w, gradient
+        gradient, before = design.adjoint(here.gradient) + penalty * w, gradient
         fresh = float(gradient @ gradient)
         beta = max(float(gradient @ (gradient - before)) / norm**2, 0.0)
         if abs(float(gradient @ before)) >= _PARALLEL * fresh:
             beta = 0.0
         p = beta * p - gradient
-    return SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history)
+    gap = gap_bound(gradient, penalty, value)
+    result = SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history, gap=gap)
+    return units.translated(result)
 
 
 def _flat_point(

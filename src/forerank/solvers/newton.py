@@ -9,8 +9,9 @@ and searches along the direction. Three things keep the passes over X few:
 - the start comes from the same problem on a sample of the rows, itself started from a smaller one. The sample only
   decides where the iteration on all rows begins: the stopping rule is the gradient over all rows.
 
-Stopping: ||gradient(w)|| <= tol ||gradient(0)||, both over all rows; that ratio is the certificate returned. For
-penalty alpha > 0 on every weight, the objective is then within ||gradient(w)||^2 / (2 alpha) of its minimum.
+Stopping: ||gradient(w)|| <= tol ||gradient(0)||, both over all rows and with every column in its own unit
+(`forerank.solvers.units`); that ratio is the certificate returned. Multiplying a column by a number, or adding one to
+it, changes neither the steps nor the certificate.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
-from forerank.solvers.result import Progress, SolverResult, reference_norm
+from forerank.solvers.result import Progress, SolverResult, gap_bound
+from forerank.solvers.units import Units, column_units
 
 __all__ = ["NewtonPath", "newton", "onwards"]
 
@@ -46,8 +48,6 @@ _MANY_CG = 3
 _COPY_PER_ROW = 3
 _FEWEST_PER_COLUMN = 4
 _MOST_PER_COLUMN = 64
-# Squares of columns' values within this factor of each other pass for one unit of measurement.
-_SAME_UNIT = 100.0
 # Conjugate gradients reduce the residual of the Newton equation by this factor.
 _CG_ACCURACY = 0.3
 _MAX_CG = 250
@@ -69,28 +69,33 @@ def newton(
     max_iter: int = 100,
     progress: Progress | None = None,
     curvature_from: SmoothObjective | None = None,
+    units: Units | None = None,
 ) -> SolverResult:
     """Minimise F(X w) + 1/2 sum_k penalty_k w_k^2 for a smooth F.
 
     `start` is a warm start; without it the rows are sampled for one. Stops at a gradient norm of tol relative to the
-    gradient at zero, or of `gradient_norm` outright, whichever is reached first. Cost: per step and per conjugate
+    gradient at zero, columns in their own units, or at one of `gradient_norm` outright in the units of the data,
+    whichever is reached first. Cost: per step and per conjugate
     gradient iteration one product with X, one with X^T and one pass over the scores. `curvature_from` is a like
     objective with a smoother curvature for the preconditioner, where a sample of rows would see too little of F''.
+    `units` are those of the columns, where they are known already.
     """
     if not objective.smooth:
         raise ValueError(
             f"newton needs a smooth objective, and {objective!r} has kinks. Use the bundle solver for it, or a smooth "
             "loss such as 'squared_hinge' or 'logistic'."
         )
-    room = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
-    problem = _Problem(objective, design, penalty, max_iter, progress or Progress(), room)
+    units = units or column_units(objective, design)
+    problem = _Problem.of(objective, units, max_iter).penalised(penalty, progress or Progress())
     precondition = None
     if start is None:
-        start, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
-    elif curvature_from is not None:
-        smoother = replace(problem, objective=curvature_from)
-        precondition = _preconditioner(smoother, start, curvature_from.at(design.scores(start)))
-    return _newton_on_rows(problem, start, tol, precondition, gradient_norm)[0]
+        w, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
+    else:
+        w = units.inwards(start)
+        if curvature_from is not None:
+            smoother = replace(problem, objective=curvature_from)
+            precondition = _preconditioner(smoother, w, curvature_from.at(problem.design.scores(w)))
+    return units.translated(_newton_on_rows(problem, w, tol, precondition, gradient_norm)[0])
 
 
 class NewtonPath:
@@ -101,10 +106,13 @@ class NewtonPath:
     last time is believed; the sample is given up for good once it falls behind.
     """
 
-    def __init__(self, objective: SmoothObjective, design: Design, max_iter: int = 100) -> None:
-        room = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
-        self._problem = _Problem(objective, design, np.zeros(design.n_columns), max_iter, Progress(), room)
-        self._reference = _reference(objective, design)
+    def __init__(
+        self, objective: SmoothObjective, design: Design, max_iter: int = 100, units: Units | None = None
+    ) -> None:
+        units = units or column_units(objective, design)
+        self._problem = _Problem.of(objective, units, max_iter)
+        self._reference = self._problem.reference_norm()
+        # The latest solutions and their scores, in the units of the columns.
         self._trail: list[Vector] = []
         self._scores: list[Vector] = []
         self._precondition: Preconditioner | None = None
@@ -112,7 +120,7 @@ class NewtonPath:
         size = int(design.n_rows * _SAMPLE_FRACTION)
         sample = self._problem.sample(size, np.random.default_rng(0)) if size >= _SMALLEST_SAMPLE else None
         if sample is not None:
-            self._guide = NewtonPath(sample.objective, sample.design, max_iter)
+            self._guide = NewtonPath(sample.objective, design, max_iter, replace(units, design=sample.design))
 
     def step(self, penalty: Vector, *, tol: float, progress: Progress) -> SolverResult:
         """The minimum for the next penalty; parameters as in `newton`."""
@@ -122,10 +130,11 @@ class NewtonPath:
         start = by_trail
         if self._guide is not None:
             before = self._guide._trail[-1:]
-            ahead = self._guide.step(penalty, tol=max(tol, _GUIDE_TOL), progress=progress).w
+            self._guide.step(penalty, tol=max(tol, _GUIDE_TOL), progress=progress)
+            ahead = self._guide._trail[-1]
             by_guide = self._trail[-1] + (ahead - before[0]) if before else ahead
             start, scores = by_guide, self._problem.design.scores(by_guide)
-        problem = replace(self._problem, penalty=penalty, progress=progress)
+        problem = self._problem.penalised(penalty, progress)
         result, self._precondition = _newton_on_rows(
             problem, start, tol, self._precondition, scores=scores, reference=self._reference, on_a_path=True
         )
@@ -135,7 +144,7 @@ class NewtonPath:
                 self._guide = None
         self._trail = [*self._trail[-2:], result.w]
         self._scores = [*self._scores[-2:], result.scores]
-        return result
+        return problem.units.translated(result)
 
 
 def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
@@ -154,14 +163,12 @@ def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
     return values[-1] + length * (values[-1] - values[-2])
 
 
-def _reference(objective: SmoothObjective, design: Design) -> float:
-    at_zero = objective.gradient_at_zero()
-    return reference_norm(*design.adjoints(np.stack([at_zero, np.abs(at_zero)])))
-
-
 @dataclass(frozen=True)
 class _Problem:
-    """What to minimise, on all rows or a sample of them; `room` is how many numbers a copy of rows may take up."""
+    """What to minimise, on all rows or a sample of them, with columns in their own units.
+
+    `room` is how many numbers a copy of rows may take up.
+    """
 
     objective: SmoothObjective
     design: Design
@@ -169,6 +176,22 @@ class _Problem:
     max_iter: int
     progress: Progress
     room: int
+    units: Units
+
+    @classmethod
+    def of(cls, objective: SmoothObjective, units: Units, max_iter: int) -> "_Problem":
+        """The problem without a penalty."""
+        design = units.design
+        room = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
+        return cls(objective, design, np.zeros(design.n_columns), max_iter, Progress(), room, units)
+
+    def penalised(self, penalty: Vector, progress: Progress) -> "_Problem":
+        """With a penalty on the weights of the columns as they are."""
+        return replace(self, penalty=self.units.penalty(penalty), progress=progress)
+
+    def reference_norm(self) -> float:
+        """The gradient norm without columns, by which others are measured."""
+        return self.units.reference_norm(self.objective, self.design)
 
     def sample(self, size: int, rng: np.random.Generator) -> "_Problem | None":
         drawn = self.objective.sample(size, rng)
@@ -217,26 +240,23 @@ def _newton_on_rows(
         w, s = np.zeros(w.size), np.zeros(s.size)
         here = objective.at(s)
     if reference is None:
-        at_zero = objective.gradient_at_zero()
-        gradient, *yardstick = design.adjoints(np.stack([here.gradient, at_zero, np.abs(at_zero)]))
-        reference = reference_norm(*yardstick)
-    else:
-        gradient = design.adjoint(here.gradient)
-    gradient += penalty * w
-    if reference > 0.0:
-        tol = max(tol, gradient_norm / reference)
+        reference = problem.reference_norm()
+    gradient = design.adjoint(here.gradient) + penalty * w
     for iteration in range(problem.max_iter + 1):
         norm = float(np.linalg.norm(gradient))
         value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
-        progress.record(w, design.n_rows, value, optimality)
-        if optimality <= tol or iteration == problem.max_iter:
+        progress.record(problem.units.outwards(w), design.n_rows, value, optimality)
+        in_data_units = float(np.linalg.norm(problem.units.unit * gradient)) if gradient_norm > 0.0 else np.inf
+        converged = optimality <= tol or in_data_units <= gradient_norm
+        if converged or iteration == problem.max_iter:
             break
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
         # A rough direction from the present scores serves as well as a fine one: the scores move on. No further than
         # the goal in the last step.
-        accuracy = max(_PATH_CG_ACCURACY if on_a_path else _CG_ACCURACY, 0.5 * tol / optimality)
+        left = max(tol / optimality, gradient_norm / in_data_units)
+        accuracy = max(_PATH_CG_ACCURACY if on_a_path else _CG_ACCURACY, 0.5 * left)
         p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
         small = _is_small_data(design) and _hessian_is_small(design)
         if (small and n_cg > _MANY_CG) or (on_a_path and n_cg > _MANY_CG_ON_A_PATH):
@@ -248,7 +268,8 @@ def _newton_on_rows(
         w = w + step * p
         s += step * q
         gradient = design.adjoint(here.gradient) + penalty * w
-    result = SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history)
+    gap = gap_bound(gradient, penalty, value)
+    result = SolverResult(w, s, value, optimality, iteration, converged, progress.history, gap=gap)
     return result, precondition
 
 
@@ -341,25 +362,17 @@ def _preconditioner(problem: _Problem, w: Vector, here: Curved) -> Preconditione
     """The inverse of a sampled Hessian where that matrix is small against the data, else of an estimated diagonal."""
     if _hessian_is_small(problem.design):
         return _sampled_hessian(problem, w, here)
-    diagonal, presence = _hessian_diagonal(problem.design, here)
-    # A rare column has little curvature because it is mostly zero, not because its values are small: the size of its
-    # values is what remains when its presence is divided out. Columns of much the same size, such as words or pixels,
-    # are left as they are; columns in different units are brought to one scale.
-    size = diagonal / presence
-    low, high = np.quantile(size, (0.05, 0.95))
-    if high <= _SAME_UNIT * low:
-        size[:] = 1.0
-    scale = size * (diagonal.sum() / size.sum()) + problem.penalty
+    # Columns are in one unit, so one number serves for all: a rare column has little curvature because it is mostly
+    # zero, not because its values are small.
+    scale = _hessian_diagonal(problem.design, here).mean() + problem.penalty
     return lambda r: r / scale
 
 
-def _hessian_diagonal(design: Design, here: Curved) -> tuple[Vector, Vector]:
-    """An estimate of the diagonal of X^T F'' X from the diagonal of F'' alone, and the presence of each column: the
-    share of the curvature that lies in rows where it is not zero.
-    """
+def _hessian_diagonal(design: Design, here: Curved) -> Vector:
+    """An estimate of the diagonal of X^T F'' X from the diagonal of F'' alone."""
     weight = here.curvature_diagonal()
     total = weight.sum()
-    first, diagonal, presence = design.moments(weight)
+    first, diagonal, _ = design.moments(weight)
     if total > 0.0:
         # Pairs see differences of rows: what is common to all rows does not count. At least a hundredth is kept,
         # because the rows are centred on one mean here, and not on the mean of each row's own active pairs.
@@ -368,17 +381,16 @@ def _hessian_diagonal(design: Design, here: Curved) -> tuple[Vector, Vector]:
     # curvature makes short steps and too low a curvature wild ones.
     unseen = diagonal <= 1e-12 * diagonal.max(initial=0.0)
     if unseen.all():
-        return np.ones(diagonal.size), np.ones(diagonal.size)
-    presence /= total
-    diagonal[unseen], presence[unseen] = np.median(diagonal[~unseen]), np.median(presence[~unseen])
-    return diagonal, presence
+        return np.ones(diagonal.size)
+    diagonal[unseen] = np.median(diagonal[~unseen])
+    return diagonal
 
 
 def _sampled_hessian(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
     """The inverse of the Hessian over some of the rows, its diagonal raised to that over all of them."""
     design = problem.design
     d, n = design.n_columns, design.n_rows
-    diagonal = _hessian_diagonal(design, here)[0] + problem.penalty
+    diagonal = _hessian_diagonal(design, here) + problem.penalty
     # Many rows make a better preconditioner, and cost little next to a pass over X as long as their copy is small.
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
     if _is_small_data(design):

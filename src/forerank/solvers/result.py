@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "SolverResult", "Step", "reference_norm", "relative_gap"]
+__all__ = ["Progress", "SolverResult", "Step", "gap_bound", "reference_norm", "relative_gap"]
 
 
 # Relative to the sum of the sizes of its terms, a sum this small is rounding.
@@ -59,6 +59,19 @@ def reference_norm(gradient: NDArray[np.float64], of_sizes: NDArray[np.float64])
     return float(np.linalg.norm(gradient))
 
 
+def gap_bound(gradient: NDArray[np.float64], penalty: NDArray[np.float64], value: float) -> float:
+    """How far a value can be above the minimum of F(X w) + 1/2 sum_k penalty_k w_k^2, from the gradient there.
+
+    F is convex, so the minimum over w of the tangent plane plus the penalty bounds it from below: the gap is at most
+    1/2 sum_k gradient_k^2 / penalty_k. F is not negative, so it is at most the value. Infinity where some weight has no
+    penalty, since the plane then has no minimum.
+    """
+    if not penalty.all():
+        return float("inf")
+    with np.errstate(over="ignore"):
+        return min(0.5 * float(np.sum(gradient**2 / penalty)), value)
+
+
 def relative_gap(value: float, bound: float) -> float:
     """How far a lower bound lies below the value, relative to the value; infinite where either is not a number."""
     if value == 0.0:
@@ -89,6 +102,8 @@ class SolverResult:
         One entry per step, those on samples of the rows first.
     dual : array, optional
         A gradient of F with respect to the scores that gives the lower bound, where the solver has one.
+    gap : float
+        The objective is no further than this above its minimum; infinity where nothing is known.
     """
 
     w: NDArray[np.float64]
@@ -99,3 +114,4 @@ class SolverResult:
     converged: bool
     history: list[Step]
     dual: NDArray[np.float64] | None = None
+    gap: float = float("inf")
