@@ -1,7 +1,9 @@
 """What rankers share: reading the data, pairs from labels, thresholds, and the order of rows by score."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = [
     "GraphRanker",
     "Matrix",
     "Vector",
+    "available_or_remedy",
     "prevalence_thresholds",
     "refuse_more_than_two",
     "refuse_weightless_class",
@@ -31,6 +34,28 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 Matrix = Any  # an array or a CSR matrix, as validate_data returns it
+
+
+class available_or_remedy:
+    """A method that is there where `remedy(self)` is None; else asking for it is an AttributeError with that text.
+
+    As `sklearn.utils.metaestimators.available_if`, whose error has no room for a text of ours.
+    """
+
+    def __init__(self, remedy: Callable[[Any], str | None]) -> None:
+        self._remedy = remedy
+
+    def __call__(self, method: Callable[..., Any]) -> "available_or_remedy":
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        return self
+
+    def __get__(self, ranker: Any, owner: Any = None) -> Any:
+        if ranker is None:
+            return self._method
+        if (text := self._remedy(ranker)) is not None:
+            raise AttributeError(text)
+        return MethodType(self._method, ranker)
 
 
 class BaseRanker(ClassifierMixin, BaseEstimator):
@@ -67,6 +92,19 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """The class of each row: the higher one where the score is positive."""
         check_is_fitted(self)
         return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
+
+    def _remedy(self) -> str | None:
+        """How to have probabilities; None where they are there."""
+        name = type(self).__name__
+        return (
+            f"{name} gives scores, not probabilities. Calibrate it with sklearn.calibration, "
+            f"CalibratedClassifierCV({name}(...), ensemble=False), or use Ranker(calibrate=True)."
+        )
+
+    @available_or_remedy(lambda ranker: ranker._remedy())
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes, of rankers that give them."""
+        raise NotImplementedError
 
     def rank(self, X: ArrayLike) -> NDArray[np.intp]:
         """Row numbers from the first to the last place; rows with equal scores keep their order.

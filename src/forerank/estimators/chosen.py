@@ -9,16 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._ranking import query_numbers
 from forerank.design import make_design
-from forerank.estimators._base import BaseRanker, Vector, refuse_more_than_two
-from forerank.estimators._validation import check_number, check_weights
+from forerank.estimators._base import BaseRanker, Vector, available_or_remedy, refuse_more_than_two
+from forerank.estimators._validation import check_number, check_weights, stacklevel_outside
+from forerank.estimators.calibration import calibration_folds, fitted_sigmoid, out_of_fold_scores, sigmoid
 from forerank.estimators.menu import FOR_GRADES, fitted_scaler, measure_named, method_names, metric_function
 from forerank.estimators.paths import check_alphas
-from forerank.estimators.search import Data, Search
+from forerank.estimators.search import Data, Search, drawn
 
 __all__ = ["Ranker", "method_names", "metric_function"]
 
@@ -48,7 +49,11 @@ class Ranker(BaseRanker):
         Seconds after which nothing new is tried; the first method is always tried on one fold.
     search_rows : int or None, default=100_000
         Beyond so many rows the choice is made on that many of them, drawn at random; the fit is on all. None: on all,
-        as where `cv` lists the rows of each fold.
+        as where `cv` lists the rows of each fold. Probabilities are calibrated on as many.
+    calibrate : bool, default=False
+        Whether to give probabilities (`predict_proba`), of two classes and without groups. A sigmoid is fitted to the
+        scores of rows in test folds (those of `cv`, or five where `cv` lists rows), each by the chosen method and
+        penalty fitted on the other rows. It rises with the score: the ranking stays as it is.
     n_jobs : int, optional
         Threads over methods and folds.
     random_state : int, RandomState or None, default=None
@@ -70,6 +75,9 @@ class Ranker(BaseRanker):
         "method", "alpha", "split0_test_score", ..., "mean_test_score", "std_test_score", "rank_test_score",
         "mean_fit_time", "left_out": an entry for each method and alpha. NaN where nothing was measured; "left_out" says
         why. The choice goes by means over an alpha and its two neighbours, which are less noisy.
+    calibration_ : array of shape (2,)
+        Slope and offset: the probability is 1 / (1 + exp(-(slope * score + offset))). Only with `calibrate`, which also
+        moves `intercept_` so that a score is positive where the probability is above one half; the offset is zero then.
     learning_curve_ : dict
         "rows", "scores": the measure with a quarter, a half and all of the training rows of a fold; "more_data_helps";
         "sentence".
@@ -96,6 +104,8 @@ class Ranker(BaseRanker):
     0.997
     """
 
+    calibrate = False  # of rankers that were pickled before there was a choice
+
     def __init__(
         self,
         metric: str = "auc",
@@ -107,6 +117,7 @@ class Ranker(BaseRanker):
         maps: Sequence[Any] | None = None,
         time_budget: float | None = None,
         search_rows: int | None = 100_000,
+        calibrate: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -119,6 +130,7 @@ class Ranker(BaseRanker):
         self.maps = maps
         self.time_budget = time_budget
         self.search_rows = search_rows
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -159,6 +171,7 @@ class Ranker(BaseRanker):
             refuse_more_than_two(
                 self.classes_, 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).'
             )
+        self._check_calibration(data)
         if measure.kind == "recall" and data.group is None and (measure.parameter or 0) >= data.y.size:
             raise ValueError(
                 f"metric={self.metric!r}: the first {measure.parameter} of {data.y.size} rows are all of them."
@@ -222,25 +235,106 @@ class Ranker(BaseRanker):
         return np.arange(labels.size)
 
     def _refit(self, ranker: Any, mapped: Any, data: Data) -> None:
+        ranker.set_params(alpha=self.best_alpha_)
+        self.best_estimator_ = self._pipeline(ranker, mapped, data)
+        for name in ("coef_", "intercept_", "calibration_"):
+            self.__dict__.pop(name, None)
+        if self.calibrate:
+            self._calibrate(ranker, mapped, data)
+        if mapped is None:
+            w = ranker.coef_[0].copy()
+            shift = 0.0
+            scaler = self.best_estimator_.named_steps.get("scale")
+            if scaler is not None:
+                w /= scaler.scale_
+                shift = float(w @ scaler.mean_) if isinstance(scaler, StandardScaler) else 0.0
+            self.coef_ = w[None, :]
+            self.intercept_ = ranker.intercept_ - shift
+
+    def _pipeline(self, ranker: Any, mapped: Any, data: Data) -> Pipeline:
+        """Scaling, map and ranker, each fitted on these rows."""
         scaler = fitted_scaler(self.scale, data.X, data.weight)
         steps: list[tuple[str, Any]] = [] if scaler is None else [("scale", scaler)]
         Z = data.X if scaler is None else scaler.transform(data.X)
         if mapped is not None:
             steps.append(("map", mapped.fit(Z)))
             Z = mapped.transform(Z)
-        ranker.set_params(alpha=self.best_alpha_)
         ranker.fit(Z, data.y, **data.passed_to(ranker))
-        self.best_estimator_ = Pipeline([*steps, ("rank", ranker)])
-        self.__dict__.pop("coef_", None)
-        self.__dict__.pop("intercept_", None)
-        if mapped is None:
-            w = ranker.coef_[0].copy()
-            shift = 0.0
-            if scaler is not None:
-                w /= scaler.scale_
-                shift = float(w @ scaler.mean_) if isinstance(scaler, StandardScaler) else 0.0
-            self.coef_ = w[None, :]
-            self.intercept_ = ranker.intercept_ - shift
+        return Pipeline([*steps, ("rank", ranker)])
+
+    # -- probabilities --
+
+    def _check_calibration(self, data: Data) -> None:
+        if not self.calibrate:
+            return
+        if self.classes_.size > 2:
+            raise ValueError(
+                f"calibrate=True: probabilities are of two classes, and y has {self.classes_.size}. Make y binary "
+                "(y == label), or set calibrate=False."
+            )
+        if data.group is not None:
+            raise ValueError(
+                "calibrate=True: scores that rank within groups (qid) are not comparable between groups, so they have "
+                "no probabilities. Leave qid out, or set calibrate=False."
+            )
+
+    def _calibrate(self, ranker: Any, mapped: Any, data: Data) -> None:
+        """Fit the sigmoid, and move the intercept of the fitted ranker so that zero has the probability one half."""
+        self._check_calibration(data)
+        if data.weight is not None and not data.weight.all():
+            data = data.take(np.flatnonzero(data.weight))
+        random = check_random_state(self.random_state)
+        sample_seed, fold_seed = random.randint(np.iinfo(np.int32).max, size=2).tolist()
+        if self.search_rows is not None and data.y.size > self.search_rows:
+            data = data.take(drawn(data.y, None, int(self.search_rows), sample_seed))
+        folds = calibration_folds(self.cv, data, fold_seed)
+        if not folds:
+            raise ValueError(
+                "calibrate=True needs folds with rows of both classes: at least two rows of each class, and of a "
+                "splitter in cv folds that have both classes among their training rows."
+            )
+
+        def fitted(rows: Data) -> Pipeline:
+            return self._pipeline(clone(ranker), None if mapped is None else clone(mapped), rows)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of single fits: what they say, the fit on all rows says
+            scores, rows = out_of_fold_scores(fitted, data, folds, self.n_jobs)
+        weight = None if data.weight is None else data.weight[rows]
+        slope, offset = fitted_sigmoid(scores, data.y[rows] == 1, weight)
+        if slope > 0.0:
+            ranker.intercept_ = ranker.intercept_ + offset / slope
+            offset = 0.0
+        else:
+            warnings.warn(
+                "The scores do not separate the classes on rows that were not fitted: predict_proba gives every row "
+                "the share of the positive class. Check the columns, or set calibrate=False.",
+                UserWarning,
+                stacklevel=stacklevel_outside(),
+            )
+        self.calibration_ = np.array([slope, offset])
+
+    def _remedy(self) -> str | None:
+        if self.calibrate:
+            return None
+        return "Ranker gives probabilities where they are asked for: set calibrate=True, and fit again."
+
+    @available_or_remedy(_remedy)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the two classes, where `calibrate` is set; they rise with the score.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            In the order of `classes_`. Beyond a score of about 37 / slope the probability is 1 in double precision.
+        """
+        check_is_fitted(self, "calibration_")
+        p = sigmoid(self.decision_function(X), self.calibration_)
+        return np.column_stack([1.0 - p, p])
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Scores: the higher, the further ahead. Cost: one product with X, or that of the map.
