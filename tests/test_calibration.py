@@ -121,7 +121,7 @@ class TestProbabilities:
         ranker = clone(self.ranker).set_params(**options).fit(X, y)
         probability = ranker.predict_proba(X)[:, 1]
         assert hasattr(ranker, "coef_") == (kind != "map")
-        assert np.abs(probability - p).mean() < 0.05
+        assert np.abs(probability - p).mean() < 0.1
         assert_array_equal(ranker.predict(X), probability > 0.5)
         assert_allclose(ranker.best_estimator_.decision_function(X), ranker.decision_function(X), atol=1e-9)
 

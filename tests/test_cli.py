@@ -128,6 +128,29 @@ def test_rank_writes_a_list_to_a_file_or_a_pipe(tmp_path, work):
     assert (summary["rows"], summary["written"], summary["unused"]) == (100, 100, ["id", "y"])
 
 
+def test_probabilities_from_fit_to_list(tmp_path, work):
+    model = tmp_path / "m.forerank"
+    fails_with = fails("rank", work / "m.forerank", work / "new.csv", "--probability")
+    assert "the model has no probabilities; fit it with 'forerank fit ... --calibrate'" in fails_with
+    words = ("fit", work / "train.csv", "-t", "y", "--drop", "note", "--check", "0", "-q")
+    assert "Ranker has it" in fails(*words, "-o", model, "--ranker", "TopPush", "--calibrate")
+    run(*words, "-o", model, "--calibrate")
+    (tmp_path / "p.toml").write_text("calibrate = true\n")
+    run(*words, "-o", tmp_path / "same.forerank", "--params", tmp_path / "p.toml")
+    fitted = load_model(model).estimator
+    frame = pd.read_csv(work / "new.csv", parse_dates=["seen"])
+    expected = fitted.predict_proba(frame)[:, 1]
+    assert_allclose(load_model(tmp_path / "same.forerank").estimator.predict_proba(frame)[:, 1], expected)
+    for out in ("list.csv", "list.parquet"):
+        run("rank", model, work / "new.csv", "--probability", "-o", tmp_path / out)
+        ranked = pd.read_csv(tmp_path / out) if out.endswith("csv") else pd.read_parquet(tmp_path / out)
+        assert list(ranked.columns[-3:]) == ["score", "probability", "rank"]
+        assert_allclose(ranked["probability"], np.sort(expected)[::-1], rtol=1e-9)
+        assert (ranked["rank"].diff().dropna() >= 0).all()
+    assert "probability" not in run("rank", model, work / "new.csv", "-q").stdout
+    run("export", model, "-o", tmp_path / "m.onnx")
+
+
 def test_evaluate_explain_and_inspect(tmp_path, work):
     model, new = work / "m.forerank", work / "new.csv"
     picture = tmp_path / "curves.png"

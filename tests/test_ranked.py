@@ -329,3 +329,20 @@ def test_a_pipe_needs_no_suffix(tmp_path, model):
         text = readers.submit(pipe.read_text)
         rank_file(model, tmp_path / "in.csv", pipe)
         assert text.result(timeout=60).splitlines()[0].endswith(",score,rank")
+
+
+def test_probabilities_stand_beside_scores_whatever_the_memory(tmp_path):
+    frame = table(300).drop(columns=["note", "seen"]).assign(score=1.0)
+    model = fit(frame, "y", check=0, drop=["score"], params={"calibrate": True})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    for name, memory in (("all.csv", 1 << 30), ("little.csv", 1 << 10)):
+        found = rank_file(model, tmp_path / "in.csv", tmp_path / name, probability=True, memory=memory)
+        assert found.names == ("forerank_score", "forerank_probability", "forerank_rank")
+    assert (tmp_path / "all.csv").read_bytes() == (tmp_path / "little.csv").read_bytes()
+    ranked = pd.read_csv(tmp_path / "all.csv", dtype={"id": str})
+    assert_allclose(ranked["forerank_probability"], model.estimator.predict_proba(ranked)[:, 1], rtol=1e-9)
+    assert (np.diff(ranked["forerank_probability"]) <= 0).all()
+    again = rank_frame(model, frame, probability=True)
+    assert_allclose(again["forerank_probability"], ranked["forerank_probability"], rtol=1e-9)
+    with pytest.raises(ValueError, match="no probabilities"):
+        rank_frame(fit(frame, "y", check=0), frame, probability=True)

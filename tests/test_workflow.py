@@ -483,6 +483,20 @@ def test_onnx_gives_the_same_scores(tmp_path, kind):
         save_onnx(model, tmp_path / "m.onnx")
 
 
+def test_onnx_gives_the_probabilities_of_a_calibrated_model(tmp_path):
+    from onnxruntime import InferenceSession
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] + rng.standard_normal(200) > 0.5
+    model = fit(Matrix(X, y.astype(float), None), check=0, params={"calibrate": True})
+    save_onnx(model, tmp_path / "m.onnx")
+    session = InferenceSession(tmp_path / "m.onnx")
+    score, probability = session.run(["score", "probability"], {"X": X})
+    assert_allclose(score[:, 0], model.estimator.decision_function(X), atol=1e-9)
+    assert_allclose(probability[:, 0], model.estimator.predict_proba(X)[:, 1], atol=1e-9)
+
+
 def test_onnx_of_columns_with_the_names_of_results(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"score": rng.normal(size=50), "value_0": rng.normal(size=50)})

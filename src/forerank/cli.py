@@ -108,6 +108,7 @@ def _root(
     epilog=_examples(
         "forerank fit bank.csv --target y -o bank.forerank",
         "forerank fit leads.csv -t bought --metric recall@100 -o leads.forerank",
+        "forerank fit leads.csv -t bought --calibrate -o leads.forerank  # for 'forerank rank --probability'",
         "forerank fit leads.parquet -t bought --ranker TopPush --alpha 0.01 -o leads.forerank",
         "forerank fit queries.svm --ranker RankNCG -o queries.forerank  # grades and qid as they are",
         "zcat leads.csv.gz | forerank fit - -t bought --params ranker.toml -o leads.forerank",
@@ -133,6 +134,9 @@ def fit(
     check: Annotated[
         float, typer.Option("--check", help="The share of rows kept aside to measure the ranking on; 0 for none.")
     ] = 0.2,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Also learn probabilities, by cross-validation; see 'forerank rank'.")
+    ] = False,
     delimiter: Delimiter = None,
     format: Format = "csv",
     force: Force = False,
@@ -155,6 +159,8 @@ def fit(
         chosen = _parameters(params, context.args)
         name = ranker or chosen.pop("ranker", "Ranker")
         chosen.pop("ranker", None)
+        if calibrate:
+            chosen["calibrate"] = True
         from forerank import models, workflow
         from forerank._files import refuse_existing
 
@@ -207,6 +213,7 @@ def fit(
     epilog=_examples(
         "forerank rank bank.forerank new.csv -o ranked.csv",
         "forerank rank bank.forerank new.csv --top 50  # the fifty best, on standard output",
+        "forerank rank bank.forerank new.csv --probability  # of a model from 'forerank fit --calibrate'",
         "zcat huge.csv.gz | forerank rank bank.forerank - -o ranked.parquet",
     )
     + "A file larger than memory is no obstacle: sorted parts of it wait in the temporary directory (TMPDIR).",
@@ -221,6 +228,9 @@ def rank(
     top: Annotated[
         int | None, typer.Option("--top", min=1, help="Only so many rows (of each group, where there are groups).")
     ] = None,
+    probability: Annotated[
+        bool, typer.Option("--probability", help="Add a column of the probability of the positive label.")
+    ] = False,
     delimiter: Delimiter = None,
     format: Format = "csv",
     allow_missing: AllowMissing = False,
@@ -240,14 +250,18 @@ def rank(
         _refuse_same(out, model, file)
         from forerank.models import load_model
         from forerank.ranked import rank_file
+        from forerank.scoring import probability_function
 
         loaded = load_model(model)
+        if probability and probability_function(loaded) is None:
+            raise ValueError(f"{model}: the model has no probabilities; fit it with 'forerank fit ... --calibrate'")
         with _spooled(file, format) as path, _bar("Ranking", quiet) as progress:
             found = rank_file(
                 loaded,
                 path,
                 sys.stdout.buffer if out == "-" else Path(out),
                 top=top,
+                probability=probability,
                 delimiter=delimiter,
                 allow_missing=allow_missing,
                 force=force,

@@ -116,6 +116,8 @@ def save_onnx(model: Model, path: Any, *, force: bool = False) -> float:
 def to_onnx(model: Model) -> Any:
     """A graph from columns to `score` (`forerank_score` where a column has that name).
 
+    Of a model that was calibrated the graph gives `probability` as well.
+
     A table has an input per column, each of shape (rows, 1): doubles for numbers (NaN is missing) and for dates (days
     since 1970), strings for categories (the empty string is missing). A matrix is one input `X`. Texts are refused.
     """
@@ -131,10 +133,16 @@ def to_onnx(model: Model) -> Any:
         inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, [None, weights.size])]
         build.terms.append(_matrix_term(build, model.estimator[0], weights))
     build.terms.append(build.constant([[intercept]]))
-    name, _ = free_names(list(model.columns))
-    build.add("Sum", build.terms, name)
-    score = helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None, 1])
-    graph = helper.make_graph(build.nodes, "forerank", inputs, [score], initializer=build.constants)
+    score, probability = free_names(list(model.columns), ("score", "probability"))
+    build.add("Sum", build.terms, score)
+    names = [score]
+    calibration = getattr(model.estimator[-1], "calibration_", None)
+    if calibration is not None:
+        slope, offset = (build.constant([[value]]) for value in calibration)
+        build.add("Sigmoid", [build.add("Add", [build.add("Mul", [score, slope]), offset])], probability)
+        names.append(probability)
+    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None, 1]) for name in names]
+    graph = helper.make_graph(build.nodes, "forerank", inputs, outputs, initializer=build.constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 4)]
     made = helper.make_model(graph, opset_imports=opsets, producer_name="forerank", ir_version=8)
     made.producer_version = forerank.__version__

@@ -34,7 +34,15 @@ from forerank.io import (
 )
 from forerank.models import Model
 from forerank.pairsums.sorting import argsort
-from forerank.scoring import LinearScorer, column_types, matrix_scores, missing_columns, model_frame, table_scores
+from forerank.scoring import (
+    LinearScorer,
+    column_types,
+    matrix_scores,
+    missing_columns,
+    model_frame,
+    probability_function,
+    table_scores,
+)
 from forerank.threads import ahead, side_by_side
 
 __all__ = ["RankedList", "Sorter", "rank_file", "rank_frame"]
@@ -43,6 +51,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
 Scores = Callable[[Any], Floats]
+Added = Callable[["Sorted"], list[NDArray]]
 
 # Bytes of rows that are sorted in memory: few, since rows are gathered from anywhere among them, which is four times
 # faster within the caches. Runs grow as they become many.
@@ -53,7 +62,7 @@ _RUNS_OF_A_SIZE = 256
 _ROWS_OF_A_RUN = 1 << 11
 _ROWS_TO_MERGE = 1 << 18
 _ROWS_AT_A_TIME = 1 << 15
-_SCORE, _RANK = "score", "rank"
+_SCORE, _PROBABILITY, _RANK = "score", "probability", "rank"
 _KINDS_OF_LISTS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
 
 
@@ -74,7 +83,7 @@ class RankedList:
     strangers : list of str
         Columns of words of which the model knows none.
     names : tuple of str
-        Of the columns that hold score and rank.
+        Of the columns that hold score, probability where it was asked for, and rank.
     """
 
     rows: int = 0
@@ -82,16 +91,20 @@ class RankedList:
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
-    names: tuple[str, str] = (_SCORE, _RANK)
+    names: tuple[str, ...] = (_SCORE, _RANK)
 
 
-def rank_frame(model: Model, frame: Any, *, top: int | None = None, allow_missing: bool = False) -> Any:
+def rank_frame(
+    model: Model, frame: Any, *, top: int | None = None, probability: bool = False, allow_missing: bool = False
+) -> Any:
     """The rows of a frame with their score and rank, best first (within groups where the model has groups).
 
-    Tied rows share a rank: one more than the number of rows ahead of them.
+    Tied rows share a rank: one more than the number of rows ahead of them. With `probability` there is a column of
+    that, too, of a model that was calibrated.
     """
     import pyarrow as pa
 
+    wanted, added = _added(model, probability)
     given = as_frame(frame)
     scores = table_scores(model)(model_frame(model, given, "the table", allow_missing=allow_missing))
     sorter = Sorter(top)
@@ -100,10 +113,12 @@ def rank_frame(model: Model, frame: Any, *, top: int | None = None, allow_missin
     parts = list(sorter.sorted())
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(part.table["row"].to_numpy() for part in parts)])
     ranked = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).iloc[rows]
-    score, rank = free_names(list(ranked.columns))
-    scores = np.concatenate([np.empty(0), *(part.score for part in parts)])
-    ranks = np.concatenate([np.empty(0, dtype=np.int64), *(part.rank for part in parts)])
-    return ranked.assign(**{score: scores, rank: ranks})
+    names = free_names(list(ranked.columns), wanted)
+    parts.append(
+        Sorted(None, np.empty(0), np.empty(0, dtype=np.int64))
+    )  # of no rows, a list has its columns all the same
+    columns = [np.concatenate(each) for each in zip(*map(added, parts), strict=True)]
+    return ranked.assign(**dict(zip(names, columns, strict=True)))
 
 
 def rank_file(
@@ -112,6 +127,7 @@ def rank_file(
     out: Any,
     *,
     top: int | None = None,
+    probability: bool = False,
     delimiter: str | None = None,
     allow_missing: bool = False,
     force: bool = False,
@@ -129,6 +145,8 @@ def rank_file(
         CSV, TSV, Parquet or Feather by the suffix; CSV into an open file. Appears whole or not at all.
     top : int, optional
         Only so many rows (of each group, where the model has groups).
+    probability : bool
+        Write a column `probability` beside `score`: of the positive label, by a model that was calibrated.
     delimiter : str, optional
         Of a CSV file.
     allow_missing : bool
@@ -143,6 +161,7 @@ def rank_file(
     if top is not None and top < 1:
         raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
     result = RankedList()
+    result.names, added = _added(model, probability)
     check_readable(path)
     kind = file_kind(path)
     is_csv = kind in ("csv", "tsv")
@@ -181,9 +200,9 @@ def rank_file(
         if result.rows == 0:
             raise DataFileError(path, "there are column names but no rows")
         if verbatim and csv is not None:
-            writer: Any = _LineWriter(file, csv, result.names)
+            writer: Any = _LineWriter(file, csv, result.names, added)
         else:
-            writer = _TableWriter(file, out_kind, mark, result.names)
+            writer = _TableWriter(file, out_kind, mark, result.names, added)
         # Three threads: rows are merged, made into text and written at the same time.
         for n_rows, piece in ahead((len(part.score), writer.made(part)) for part in ahead(sorter.sorted())):
             result.written += n_rows
@@ -210,7 +229,7 @@ def _csv_rows(
 
     result.missing = missing_columns(model, csv.names, path, allow_missing)
     result.unused = [name for name in csv.names if name not in model.columns and name != model.group]
-    result.names = free_names(csv.names)
+    result.names = free_names(csv.names, result.names)
     types = {name: kind for name, kind in column_types(model).items() if name in csv.names}
     # A file may have none of the columns of the model; rows are counted by one of its own then.
     read = list(types) or csv.names[:1]
@@ -262,7 +281,7 @@ def _table_rows(
         if not result.rows:
             result.missing = missing_columns(model, table.column_names, path, allow_missing)
             result.unused = [name for name in table.column_names if name not in model.columns and name != model.group]
-            result.names = free_names(table.column_names)
+            result.names = free_names(table.column_names, result.names)
         used = [name for name in (*model.columns, model.group) if name in table.column_names]
         frame = as_frame(to_frame(table.select(used)))
         number = None if model.group is None else groups.of(_group_column(frame, model.group, path))
@@ -313,12 +332,21 @@ def _suffix(path: Any) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def free_names(names: list[Any]) -> tuple[str, str]:
-    """Names for score and rank that the file does not use."""
-    score, rank = _SCORE, _RANK
-    while score in names or rank in names:
-        score, rank = f"forerank_{score}", f"forerank_{rank}"
-    return score, rank
+def free_names(names: list[Any], wanted: tuple[str, ...] = (_SCORE, _RANK)) -> tuple[str, ...]:
+    """Names for columns that are added, such as a file does not use."""
+    while any(name in names for name in wanted):
+        wanted = tuple(f"forerank_{name}" for name in wanted)
+    return wanted
+
+
+def _added(model: Model, probability: bool) -> tuple[tuple[str, ...], Added]:
+    """Names of the columns that a list has beside those of its file, and their values."""
+    if not probability:
+        return (_SCORE, _RANK), lambda part: [part.score, part.rank]
+    function = probability_function(model)
+    if function is None:
+        raise ValueError("the model has no probabilities: it was fitted without calibration (calibrate=True)")
+    return (_SCORE, _PROBABILITY, _RANK), lambda part: [part.score, function(part.score), part.rank]
 
 
 class _Numbering:
@@ -562,8 +590,8 @@ class _Run:
 class _LineWriter:
     """Lines of the input, with score and rank at their ends."""
 
-    def __init__(self, file: BinaryIO, csv: CsvFile, names: tuple[str, str]) -> None:
-        self._file, self._mark = file, csv.delimiter
+    def __init__(self, file: BinaryIO, csv: CsvFile, names: tuple[str, ...], added: Added) -> None:
+        self._file, self._mark, self._added = file, csv.delimiter, added
         header = csv.header.rstrip(b"\r\n")
         self._end = "\r\n" if csv.header.endswith(b"\r\n") else "\n"
         self._file.write(header + self._mark.join(["", *names]).encode() + self._end.encode())
@@ -573,10 +601,10 @@ class _LineWriter:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        score, rank = (pc.cast(pa.array(values), pa.string()) for values in (part.score, part.rank))
+        *columns, last = (pc.cast(pa.array(values), pa.string()) for values in self._added(part))
         lines = part.table["line"].combine_chunks()
-        ends = pc.binary_join_element_wise(rank, "", self._end)
-        text = pc.binary_join_element_wise(lines, score, ends, self._mark)
+        ends = pc.binary_join_element_wise(last, "", self._end)
+        text = pc.binary_join_element_wise(lines, *columns, ends, self._mark)
         _, offsets, data = text.buffers()
         span = np.frombuffer(offsets, dtype=np.int32)[[text.offset, text.offset + len(text)]]
         return memoryview(data)[span[0] : span[1]]
@@ -591,16 +619,18 @@ class _LineWriter:
 class _TableWriter:
     """A table with the columns of the input, score and rank."""
 
-    def __init__(self, file: BinaryIO, kind: str, mark: str, names: tuple[str, str]) -> None:
-        self._file, self._kind, self._mark, self._names = file, kind, mark, names
+    def __init__(self, file: BinaryIO, kind: str, mark: str, names: tuple[str, ...], added: Added) -> None:
+        self._file, self._kind, self._mark, self._names, self._added = file, kind, mark, names, added
         self._writer: Any = None
 
     def made(self, part: Sorted) -> Any:
         """The rows as a table."""
         import pyarrow as pa
 
-        table = part.table.append_column(self._names[0], pa.array(part.score))
-        return table.append_column(self._names[1], pa.array(part.rank))
+        table = part.table
+        for name, values in zip(self._names, self._added(part), strict=True):
+            table = table.append_column(name, pa.array(values))
+        return table
 
     def write(self, piece: Any) -> None:
         import pyarrow as pa

@@ -7,6 +7,7 @@ a score.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, category_codes, value_places
+from forerank.estimators.calibration import sigmoid
 from forerank.io import DataFileError
 from forerank.models import Model
 
@@ -25,6 +27,7 @@ __all__ = [
     "missing_columns",
     "model_frame",
     "n_matrix_columns",
+    "probability_function",
     "scorer_of",
     "table_scores",
 ]
@@ -153,6 +156,13 @@ def table_scores(model: Model) -> Callable[[Any], Floats]:
     """A function from frames with the model's columns to scores."""
     scorer = scorer_of(model.estimator)
     return scorer if scorer is not None else model.estimator.decision_function
+
+
+def probability_function(model: Model) -> Callable[[Floats], Floats] | None:
+    """A function from scores to probabilities of the positive label; None where the model was not calibrated."""
+    ranker = model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
+    calibration = getattr(ranker, "calibration_", None)
+    return None if calibration is None else partial(sigmoid, calibration=calibration)
 
 
 def model_frame(model: Model, frame: Any, path: Any, *, allow_missing: bool = False) -> Any:

@@ -217,6 +217,8 @@ def make_ranker(
         if name not in possible:
             near = get_close_matches(name, possible, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
+            if name == "calibrate":
+                hint = " Ranker has it; choose that, which tries this and other methods."
             if isinstance(model, estimators.Ranker) and name in estimators.PairwiseRanker().get_params():
                 hint = " Single rankers have it: name one, such as PairwiseRanker (--ranker)."
             raise ValueError(
