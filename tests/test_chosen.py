@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forerank import PairwiseRanker, PointwiseRanker, Ranker, TopPush, metrics
 from forerank.estimators.chosen import method_names, metric_function
-from forerank.estimators.search import Data, smoothed, spread
+from forerank.estimators.menu import measure_named
+from forerank.estimators.search import Data, Search, smoothed, spread
 
 
 def data(n=400, d=5, seed=0, noise=1.0, cut=0.5):
@@ -152,6 +153,47 @@ class TestChoice:
     def test_neighbours_have_a_say(self):
         assert_allclose(smoothed(np.array([1.0, 0.0, 4.0])), [2 / 3, 1.25, 8 / 3])
         assert_allclose(smoothed(np.array([np.nan, 2.0, 4.0])), [np.nan, 8 / 3, 10 / 3])
+
+
+class TestReason:
+    """The sentence on the choice, from results made up for it."""
+
+    @staticmethod
+    def reason(chosen, other, *, folds=5):
+        X, y = data(100)
+        search = Search(
+            Ranker(methods=["pairs, logistic", "rows, logistic"], cv=folds, random_state=0),
+            measure_named("auc"), np.array([1.0, 0.1, 0.01]), Data(X, y, None, None), False,
+        )  # fmt: skip
+        noise = 0.01 * np.random.default_rng(0).standard_normal((folds, 1))
+        for candidate, means in zip(search.candidates, (chosen, other), strict=True):
+            wiggle = 0.0 if candidate is search.candidates[0] else 0.2 * np.roll(noise, 1)
+            candidate.results = np.asarray(means) + noise - noise.mean() + wiggle - np.mean(wiggle)
+        best, place = search.best()
+        assert best is search.candidates[0]
+        return search.reason(best, place)
+
+    def test_a_runner_up_with_a_higher_single_mean_is_not_called_next(self):
+        text = self.reason([0.98, 0.996, 0.98], [0.7, 0.997, 0.8])
+        assert text == (
+            "Chosen: pairs, logistic (alpha 0.1), mean AUC 0.9960 in 5 folds; "
+            "rows, logistic reached 0.9970 at its best single penalty, a difference within noise."
+        )
+        text = self.reason([0.9, 0.9, 0.9], [0.5, 0.999, 0.5])
+        assert "rows, logistic reached 0.9990 at its best single penalty, but less at the penalties beside it." in text
+
+    def test_a_runner_up_behind(self):
+        assert "; rows, logistic reached 0.9940, a difference within noise." in self.reason(
+            [0.9, 0.995, 0.9], [0.9, 0.994, 0.9]
+        )
+        assert "; rows, logistic reached 0.8000." in self.reason([0.9, 0.995, 0.9], [0.7, 0.8, 0.7])
+
+    def test_singular(self):
+        X, y = data(100)
+        folds = [(np.arange(50), np.arange(50, 100))]
+        text = Ranker(methods=["pairs, logistic", "rows, logistic"], alphas=2, cv=folds).fit(X, y).reason_
+        assert "in 1 fold;" in text
+        assert "one fold does not show which differences are noise." in text
 
 
 class TestLinear:

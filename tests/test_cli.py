@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import matplotlib.image
 import numpy as np
@@ -28,7 +29,7 @@ def run(*words, code=0, given=None):
     result = CliRunner().invoke(app, [str(word) for word in words], input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    assert result.exit_code == code, result.output
+    assert code is None or result.exit_code == code, result.output
     return result
 
 
@@ -90,11 +91,11 @@ def test_help_is_quick_and_has_examples():
 
 def test_fit_says_what_was_done(tmp_path, work):
     result = run("fit", work / "train.csv", "--target", "y", "-o", tmp_path / "m.forerank")
-    for part in ("300 rows of train.csv", "'yes'", "ahead of 'no'", "1 numbers", "left out id", "AUC", "On 60 rows"):
+    for part in ("300 rows of train.csv", "'yes'", "ahead of 'no'", "1 number,", "left out id", "AUC", "On 60 rows"):
         assert part in result.stdout
     assert "saved" in result.stdout
     quiet = run("fit", work / "train.csv", "--target", "y", "-o", tmp_path / "q.forerank", "-q", "--check", "0")
-    assert quiet.stdout.startswith("chosen: ")
+    assert quiet.stdout.startswith("Chosen: ")
     assert quiet.stderr == ""
 
 
@@ -151,6 +152,40 @@ def test_probabilities_from_fit_to_list(tmp_path, work):
     run("export", model, "-o", tmp_path / "m.onnx")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_scores_have_six_digits_in_a_terminal_and_all_in_a_pipe(work):
+    import pty
+
+    words = [sys.executable, "-m", "forerank.cli", "rank", work / "m.forerank", work / "new.csv", "--top", "1", "-q"]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([str(word) for word in words], stdout=theirs):
+        os.close(theirs)
+        shown = os.read(ours, 10_000).decode()
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(ours, 10_000).decode():
+                shown += part
+    os.close(ours)
+    piped = run(*words[3:]).stdout
+    score, on_screen = (text.strip().split(",")[-2] for text in (piped, shown))
+    assert on_screen == f"{float(score):.6g}"
+    assert len(score) > len(on_screen)
+
+
+def test_words_follow_their_numbers(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]} | {f"z{k}": [1, 4, 2, 3] for k in range(9)})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    fitted = run("fit", tmp_path / "in.csv", "-t", "y", "-o", tmp_path / "m.forerank", "--check", "0")
+    assert "and 2 more" in fitted.stdout
+    frame.iloc[:1].assign(**{f"more {k}": 1 for k in range(12)}).to_csv(tmp_path / "one.csv", index=False)
+    ranked = run("rank", tmp_path / "m.forerank", tmp_path / "one.csv", "-o", tmp_path / "list.csv").stderr
+    assert "1 of 1 row written" in ranked
+    assert "more 5, more 6, and 5 more" in ranked
+    compared = run("compare", tmp_path / "in.csv", "-t", "y", "-m", "PairwiseRanker", "--folds", "2", code=None)
+    head = next(line for line in compared.stdout.splitlines() if "method" in line)
+    assert "AUC" in head
+    assert "auc" not in head
+
+
 def test_evaluate_explain_and_inspect(tmp_path, work):
     model, new = work / "m.forerank", work / "new.csv"
     picture = tmp_path / "curves.png"
@@ -175,7 +210,7 @@ def test_evaluate_explain_and_inspect(tmp_path, work):
     assert json.loads(run("inspect", model, "--json").stdout)["target"] == "y"
     one_class = run("evaluate", model, new, "--by", "y", "--k", "1000")
     assert "one class only" in one_class.stdout
-    assert "there are no 1000 rows" in one_class.stderr
+    assert "there are fewer than 1,000 rows" in one_class.stderr
     assert "is there already" in fails("evaluate", model, new, "--curves", picture)
 
 

@@ -56,7 +56,7 @@ def test_columns_are_told_apart():
         "nothing": "empty",
     }
     text = "\n".join(plan.lines())
-    for part in ("1 numbers", "left out key: an id", "1 texts", "categories"):
+    for part in ("1 number,", "left out key: an id", "1 text,", "categories"):
         assert part in text
 
 
@@ -176,3 +176,11 @@ def test_a_text_without_words_is_named():
     frame = pd.DataFrame({"note": [", . ; !", "; ; ; ;"]})
     with pytest.raises(ValueError, match="'note' has no words"):
         TextColumn().fit(frame)
+
+
+def test_lists_of_names_end_after_eight():
+    frame = pd.DataFrame({f"x{k}": np.random.default_rng(k).standard_normal(30) for k in range(12)})
+    frame = frame.assign(**{f"c{k}": 1 for k in range(10)})
+    numbers, constants = plan_columns(frame).lines()
+    assert numbers.endswith(": x0, x1, x2, x3, x4, x5, x6, x7, and 4 more")
+    assert constants == "left out c0, c1, c2, c3, c4, c5, c6, c7, and 2 more: the same in every row"

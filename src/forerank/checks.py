@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from forerank._ranking import query_numbers
+from forerank._words import counted
 from forerank.metrics import wmw
 
 __all__ = ["DataWarning", "data_warnings"]
@@ -312,7 +313,7 @@ def _leak(
         what += f"(AUC {auc:.4f}){seen}"
     if few < _SURE_FROM or how == "known for positives":
         advice = "That may be honest"
-        advice += f", the smaller class having {few} rows only" if few < _SURE_FROM else ""
+        advice += f", the smaller class having {counted(few, 'row')} only" if few < _SURE_FROM else ""
         advice += "; make sure that it is known at the time when rows are ranked, else leave it out."
         return DataWarning("perhaps leaky column", name, f"{what}. {advice}")
     advice = "Such a column mostly holds what became known with the label or after it. Leave it out, unless it is known"
@@ -462,7 +463,8 @@ def _groups(group: NDArray[np.intp], y: NDArray[np.intp]) -> Iterator[DataWarnin
         yield DataWarning(
             "groups of one class",
             None,
-            f"{idle:,} of {n_groups:,} groups ({rows:,} rows) have rows of one label only. They hold no pair to learn "
+            f"{idle:,} of {counted(n_groups, 'group')} ({counted(rows, 'row')}) {'has' if idle == 1 else 'have'} rows "
+            f"of one label only. {'It holds' if idle == 1 else 'They hold'} no pair to learn "
             f"from; {end}",
         )
 

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 import forerank
+from forerank._words import counted, listed
 
 app = typer.Typer(
     help="Learn to put the relevant ahead of the irrelevant.",
@@ -99,6 +100,9 @@ def _root(
 ) -> None:
     pass
 
+
+# Significant digits of scores in a terminal; files and pipes have all of them.
+_DIGITS_ON_SCREEN = 6
 
 # --- Commands ---
 
@@ -195,16 +199,18 @@ def fit(
     _remark(summary["warnings"] + remarks, quiet)
     console = _console()
     if not quiet:
-        console.print(f"{summary['rows']:,} rows of {escape(summary['source'])}: {escape(_classes(summary))}")
+        console.print(f"{counted(summary['rows'], 'row')} of {escape(summary['source'])}: {escape(_classes(summary))}")
         for note in model.notes:
             console.print(f"  {escape(note)}", highlight=False)
     if "choice" in summary:
-        console.print(f"chosen: {escape(summary['choice']['reason'])}", highlight=False)
+        console.print(escape(summary["choice"]["reason"]), highlight=False)
         if not quiet:
             console.print(escape(summary["choice"]["more_data"]), highlight=False)
     console.print(f"{summary['ranker']}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
     if summary["measures"]:
-        console.print(_measure_table(f"On {summary['kept_aside']:,} rows kept aside", summary["measures"], 0.95))
+        console.print(
+            _measure_table(f"On {counted(summary['kept_aside'], 'row')} kept aside", summary["measures"], 0.95)
+        )
     if not quiet:
         console.print(f"saved {escape(str(out))}", highlight=False)
 
@@ -265,6 +271,7 @@ def rank(
                 delimiter=delimiter,
                 allow_missing=allow_missing,
                 force=force,
+                digits=_DIGITS_ON_SCREEN if out == "-" and sys.stdout.isatty() else None,
                 progress=progress,
             )
     if as_json:
@@ -272,13 +279,13 @@ def rank(
     elif not quiet:
         console = _console(stderr=True)
         if found.missing:
-            console.print(f"taken as empty: {escape(', '.join(found.missing))}")
+            console.print(f"taken as empty: {escape(listed(found.missing))}")
         if found.strangers:
-            console.print(f"the model knows no value of: {escape(', '.join(found.strangers))}", highlight=False)
+            console.print(f"the model knows no value of: {escape(listed(found.strangers))}", highlight=False)
         if found.unused:
-            console.print(f"kept, not used by the model: {escape(', '.join(found.unused))}", highlight=False)
+            console.print(f"kept, not used by the model: {escape(listed(found.unused))}", highlight=False)
         where = "" if out == "-" else f" to {out}"
-        console.print(f"{found.written:,} of {found.rows:,} rows written{escape(where)}", highlight=False)
+        console.print(f"{found.written:,} of {counted(found.rows, 'row')} written{escape(where)}", highlight=False)
 
 
 @app.command(
@@ -355,9 +362,11 @@ def evaluate(
             }
         )
         return
-    _remark(remarks + [f"there are no {place} rows" for place in k or () if place > found.rows], quiet)
+    _remark(
+        remarks + [f"there are fewer than {counted(place, 'row')}" for place in k or () if place > found.rows], quiet
+    )
     console = _console()
-    title = f"{found.rows:,} rows: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
+    title = f"{counted(found.rows, 'row')}: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
     console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
     if found.parts:
         console.print(_parts_table(by or "", found.parts))
@@ -456,8 +465,8 @@ def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
         for note in found.notes:
             console.print(f"  {escape(note)}", highlight=False)
     times = "" if len(found.seeds) == 1 else f", {len(found.seeds)} times"
-    table = Table(title=f"{found.rows:,} rows, {found.folds} folds{times}", title_justify="left")
-    for column in ("method", found.metric, "std", "to the best", "p", "s per fit"):
+    table = Table(title=f"{counted(found.rows, 'row')}, {counted(found.folds, 'fold')}{times}", title_justify="left")
+    for column in ("method", found.title, "std", "to the best", "p", "s per fit"):
         table.add_column(column, justify="left" if column == "method" else "right", overflow="fold")
     for row in found.table():
         table.add_row(*map(escape, shown_row(row)))
@@ -637,7 +646,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
     params = ", ".join(f"{name}={value!r}" for name, value in summary.get("params", {}).items())
     lines = [
         ("ranker", f"{summary.get('ranker')}({params})"),
-        ("trained on", f"{summary.get('rows', 0):,} rows of {summary.get('source')}: {_classes(summary)}"),
+        ("trained on", f"{counted(summary.get('rows', 0), 'row')} of {summary.get('source')}: {_classes(summary)}"),
         ("target", str(card["target"])),
         ("group", str(card["group"])),
         *[("columns" if k == 0 else "", note) for k, note in enumerate(card["notes"])],

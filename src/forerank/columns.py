@@ -22,6 +22,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from forerank._words import counted, listed
 from forerank.io import to_frame
 
 __all__ = [
@@ -100,15 +101,18 @@ class ColumnPlan:
     def lines(self) -> list[str]:
         """What is done, one line per kind of column."""
         shown = []
-        for names, what in (
-            (self.numbers, "numbers, missing ones filled with the median, scaled"),
-            (self.dates, "dates, as days, scaled"),
-            (self.categories, "categories, one column per value, rare values together"),
-            (self.texts, "texts, words by tf-idf"),
+        for names, noun, plural, what in (
+            (self.numbers, "number", "numbers", "missing ones filled with the median, scaled"),
+            (self.dates, "date", "dates", "as days, scaled"),
+            (self.categories, "category", "categories", "one column per value, rare values together"),
+            (self.texts, "text", "texts", "words by tf-idf"),
         ):
             if names:
-                shown.append(f"{len(names)} {what}: {', '.join(names)}")
-        shown += [f"left out {name}: {reason}" for name, reason in self.left_out.items()]
+                shown.append(f"{counted(len(names), noun, plural)}, {what}: {listed(names)}")
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            by_reason.setdefault(reason, []).append(name)
+        shown += [f"left out {listed(names)}: {reason}" for reason, names in by_reason.items()]
         return shown
 
 

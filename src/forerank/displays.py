@@ -609,7 +609,9 @@ class AlphaPathDisplay:
                 [alphas[at]], [means[at]], "o", ms=13, mfc="none", mec="black", mew=1.5, label="chosen"
             )
         self.ax_.set(xscale="log", xlabel="alpha: less to the left, more smoothing to the right")
-        self.ax_.set_ylabel(_plain(f"{self.metric or 'measure'}, mean of the folds"))
+        from forerank.estimators.menu import measure_title
+
+        self.ax_.set_ylabel(_plain(f"{measure_title(self.metric or 'measure')}, mean of the folds"))
         self.ax_.legend()
         return self
 

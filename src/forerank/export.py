@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 import forerank
 from forerank._files import opened_atomically
+from forerank._words import listed
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, value_places
 from forerank.models import Model
 from forerank.ranked import free_names
@@ -63,7 +64,7 @@ def _plain_columns(steps: Any, model_columns: dict[str, str]) -> Any:
     example: dict[str, Any] = {}
     for name, step, columns in steps.transformers_:
         if any(model_columns[column].startswith("date") for column in columns):
-            raise ValueError(f"scikit-learn has no step for dates ({', '.join(columns)}); leave them out of the model.")
+            raise ValueError(f"scikit-learn has no step for dates ({listed(columns)}); leave them out of the model.")
         if isinstance(step, NumberColumns):
             parts.append((name, FrozenEstimator(_numbers(step)), list(columns)))
             example |= {column: [value] for column, value in zip(columns, step.median_, strict=True)}

@@ -26,6 +26,7 @@ from sklearn.datasets import load_svmlight_file
 
 from forerank._csv import DELIMITERS, CsvFile, CsvProblem
 from forerank._files import first_line
+from forerank._words import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +193,7 @@ def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
             continue
         alike = {each.lower(): each for each in names}
         near = [alike[word] for word in get_close_matches(name.lower(), alike, n=1, cutoff=0.5)]
-        shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
+        shown = listed(map(repr, names))
         hint = f"; did you mean {near[0]!r}?" if near else "."
         if len(names) == 1 and any(mark in names[0] for mark in DELIMITERS):
             hint = "; is the delimiter another one?"

@@ -131,6 +131,7 @@ def rank_file(
     delimiter: str | None = None,
     allow_missing: bool = False,
     force: bool = False,
+    digits: int | None = None,
     memory: int = _MEMORY,
     progress: Progress = lambda share: None,
 ) -> RankedList:
@@ -153,6 +154,8 @@ def rank_file(
         Take columns of the model that are not there for empty ones.
     force : bool
         Overwrite `out`.
+    digits : int, optional
+        Significant digits of scores and probabilities in the list, for people who read it; by default all.
     memory : int
         Bytes of rows that are kept in memory; the rest waits in a temporary directory.
     progress : callable, optional
@@ -161,7 +164,7 @@ def rank_file(
     if top is not None and top < 1:
         raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
     result = RankedList()
-    result.names, added = _added(model, probability)
+    result.names, added = _added(model, probability, digits)
     check_readable(path)
     kind = file_kind(path)
     is_csv = kind in ("csv", "tsv")
@@ -339,14 +342,19 @@ def free_names(names: list[Any], wanted: tuple[str, ...] = (_SCORE, _RANK)) -> t
     return wanted
 
 
-def _added(model: Model, probability: bool) -> tuple[tuple[str, ...], Added]:
+def _added(model: Model, probability: bool, digits: int | None = None) -> tuple[tuple[str, ...], Added]:
     """Names of the columns that a list has beside those of its file, and their values."""
-    if not probability:
-        return (_SCORE, _RANK), lambda part: [part.score, part.rank]
-    function = probability_function(model)
-    if function is None:
+    function = probability_function(model) if probability else None
+    if probability and function is None:
         raise ValueError("the model has no probabilities: it was fitted without calibration (calibrate=True)")
-    return (_SCORE, _PROBABILITY, _RANK), lambda part: [part.score, function(part.score), part.rank]
+
+    def values(part: "Sorted") -> list[NDArray]:
+        found = [part.score] if function is None else [part.score, function(part.score)]
+        if digits is not None:
+            found = [np.array([float(f"{value:.{digits}g}") for value in each]) for each in found]
+        return [*found, part.rank]
+
+    return (_SCORE, _PROBABILITY, _RANK) if probability else (_SCORE, _RANK), values
 
 
 class _Numbering:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from forerank._words import counted, listed
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, category_codes, value_places
 from forerank.estimators.calibration import sigmoid
 from forerank.io import DataFileError
@@ -213,7 +214,9 @@ def matrix_scores(model: Model, X: Any, path: Any) -> Floats:
         X = X[:, :n_columns]
     elif X.shape[1] < n_columns:
         if not sp.issparse(X):
-            raise DataFileError(path, f"the model reads {n_columns} columns, and there are {X.shape[1]}")
+            raise DataFileError(
+                path, f"the model reads {counted(n_columns, 'column')}, and the matrix has {X.shape[1]:,}"
+            )
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
     return model.estimator.decision_function(X)
 
@@ -222,7 +225,7 @@ def missing_columns(model: Model, names: list[Any], path: Any, allowed: bool) ->
     """The columns of the model that are not among these names; an error where that is not allowed."""
     missing = [name for name in model.columns if name not in names]
     if missing and not allowed:
-        shown = ", ".join(map(repr, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        shown = listed(map(repr, missing))
         raise DataFileError(
             path,
             f"columns of the model that are not there: {shown} ({len(missing)} of {len(model.columns)}); "

@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import estimators
+from forerank._words import counted, listed
 from forerank.checks import data_warnings
 from forerank.columns import as_frame, distinct, plan_columns
 from forerank.estimators.search import drawn
@@ -144,7 +145,7 @@ def fit(
     tried: Any = None
     order, n_train = _split(y, table.groups, check, seed)
     if n_train < y.size:
-        say(f"measuring on {y.size - n_train:,} rows kept aside")
+        say(f"measuring on {counted(y.size - n_train, 'row')} kept aside")
         _, tried, scores = _fit_rows(steps, model, table, y, order, n_train)
         held = order[n_train:]
         try:
@@ -154,7 +155,7 @@ def fit(
             notes.append(f"not measured: {error}")
     elif check > 0.0:
         notes.append("not measured: too few rows of some class to keep any aside")
-    say(f"fitting on {y.size:,} rows")
+    say(f"fitting on {counted(y.size, 'row')}")
     kinds = table.kinds()
     # What the rows kept aside have measured is what is fitted on all rows: a choice is not made twice.
     chosen = tried if hasattr(tried, "refit") else None
@@ -387,7 +388,7 @@ class _Table:
         frame = source.frame(None if group is None else {group: pa.string()})
         names = list(frame.columns)
         if self.target is None:
-            raise source.error(f"name the target, one of the columns {', '.join(names[:12])}")
+            raise source.error(f"name the target, one of the columns {listed(names)}")
         pick_columns(source.path, names, self.target, group, *drop)
         self.label_column = frame[self.target]
         self.groups = None
@@ -395,8 +396,8 @@ class _Table:
             self.groups = np.unique(source.words(frame, group), return_inverse=True)[1]
         self._plan = plan_columns(frame, exclude={self.target, group, *drop})
         if not self._plan.used:
-            reasons = "; ".join(f"{name}: {why}" for name, why in self._plan.left_out.items())
-            raise source.error(f"no column is left to learn from ({reasons or 'only the target'})")
+            reasons = "; ".join(self._plan.lines()) or "only the target"
+            raise source.error(f"no column is left to learn from ({reasons})")
         self._frame = frame[self._plan.used]
         self._dropped = drop
         self.extra: dict[str, Any] = {}
@@ -412,7 +413,7 @@ class _Table:
         return self._plan.kinds(self._frame)
 
     def notes(self) -> list[str]:
-        return self._plan.lines() + [f"left out {name}: as asked" for name in self._dropped]
+        return self._plan.lines() + ([f"left out {listed(self._dropped)}: as asked"] if self._dropped else [])
 
     def forget(self) -> None:
         self._frame = self.label_column = None
@@ -457,7 +458,7 @@ class _Rows:
 
     def notes(self) -> list[str]:
         how = "each divided by its largest value" if sp.issparse(self.X) else "missing values filled, scaled"
-        return [f"{self.X.shape[1]} columns of numbers, {how}"]
+        return [f"{counted(self.X.shape[1], 'column')} of numbers, {how}"]
 
     def forget(self) -> None:
         self.X = None

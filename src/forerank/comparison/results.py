@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import nctdtrinc
 
+from forerank._words import counted
 from forerank.checks import DataWarning
+from forerank.estimators.menu import measure_title
 
 __all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
 
@@ -63,6 +65,11 @@ class Comparison:
     classes: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The measure as it is called in heads and sentences."""
+        return measure_title(self.metric)
 
     def values(self, measure: str | None = None) -> dict[str, dict[tuple[int, int], float]]:
         """For each method its values of a measure, by default the chosen one, by seed and fold; failed fits have none.
@@ -236,8 +243,8 @@ class Comparison:
             return f"Every fit failed; the first because {self.errors()[0]}."
         first, *others = self.table()
         if not others:
-            return f"{best} has a mean {_words(self.metric)} of {first['mean']:.3f}."
-        parts = [f"{best} has the highest {_words(self.metric)}, {first['mean']:.3f}"]
+            return f"{best} has a mean {self.title} of {first['mean']:.3f}."
+        parts = [f"{best} has the highest {self.title}, {first['mean']:.3f}"]
         alike = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
         if alike:
             names, least = [row["method"] for row in alike], min(row["p"] for row in alike)
@@ -290,7 +297,7 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [("method", _words(self.metric), "std", "difference", "p", "s per fit")]
+        rows: list[tuple[str, ...]] = [("method", self.title, "std", "difference", "p", "s per fit")]
         rows += [shown_row(row) for row in self.table()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -298,7 +305,11 @@ class Comparison:
             for row in rows
         ]
         errors = self.errors()
-        said = [f"{len(errors)} fits failed; the first: {errors[0]}."] if errors and self.best is not None else []
+        said = (
+            [f"{counted(len(errors), 'fit')} failed; the first: {errors[0]}."]
+            if errors and self.best is not None
+            else []
+        )
         return "\n".join([*lines, *self.choices(), self.sentence(), *said])
 
 
@@ -328,15 +339,6 @@ def _against(row: dict[str, Any]) -> str:
 def _listed(names: list[str]) -> str:
     quoted = [f'"{name}"' if ", " in name and len(names) > 1 else name for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-
-
-def _words(metric: str) -> str:
-    name, _, at = metric.partition("@")
-    words = {"auc": "AUC", "ap": "average precision", "pos_at_top": "share of positives at the top", "ndcg": "NDCG"}
-    words["wmw"] = "share of pairs in order"
-    if name == "pauc":
-        return f"partial AUC (FPR to {at})"
-    return words.get(name, name) + (f" at {at}" if at else "")
 
 
 # --- Tests ---

@@ -22,6 +22,7 @@ __all__ = [
     "Measure",
     "fitted_scaler",
     "measure_named",
+    "measure_title",
     "method_names",
     "metric_function",
     "named_maps",
@@ -45,7 +46,7 @@ class Measure:
 _MEASURES: dict[str, tuple[str, str | None, str]] = {
     "auc": ("roc_auc", None, "AUC"),
     "ap": ("average_precision", None, "average precision"),
-    "pos_at_top": ("pos_at_top", None, "positives at the top"),
+    "pos_at_top": ("pos_at_top", None, "share of positives at the top"),
     "wmw": ("wmw", None, "share of pairs in order"),
     "ndcg": ("ndcg", "k", "NDCG"),
     "pauc": ("partial_auc", "fpr", "partial AUC"),
@@ -76,11 +77,19 @@ def measure_named(metric: Any) -> Measure:
         if not 0.0 < value < 1.0:
             raise ValueError(f"metric={metric!r}: give a false positive rate between 0 and 1; up to 1 it is the AUC.")
         return Measure(
-            metric, partial(function, standardize="range", fpr_range=(0.0, value)), f"{title} to {value:g}", value
+            metric, partial(function, standardize="range", fpr_range=(0.0, value)), f"{title} (FPR to {value:g})", value
         )
     if value < 1:
         raise ValueError(f"metric={metric!r}: k is a number of rows, at least 1.")
     return Measure(metric, partial(_at_most, function, int(value)), f"{title} at {value}", value)
+
+
+def measure_title(metric: str) -> str:
+    """The name of a measure for people, such as AUC for "auc"; one that is not known keeps its name."""
+    try:
+        return measure_named(metric).title
+    except ValueError:
+        return metric
 
 
 def _at_most(function: Callable[..., float], k: int, y_true: Any, y_score: Any, **rows: Any) -> float:

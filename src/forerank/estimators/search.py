@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
+from forerank._words import counted
 from forerank.design import make_design
 from forerank.estimators._base import Matrix, Vector
 from forerank.estimators._validation import check_number
@@ -203,7 +204,7 @@ class Search:
                 n_splits = min(int(cv), smallest)
                 splitter = StratifiedKFold(n_splits, shuffle=True, random_state=self._seed()) if n_splits > 1 else None
                 if n_splits < cv:
-                    self.remarks.append(f"the smaller class has {smallest} row{'s' * (smallest > 1)} only")
+                    self.remarks.append(f"the smaller class has {counted(smallest, 'row')} only")
             if splitter is None:
                 return []
         else:
@@ -400,25 +401,17 @@ class Search:
 
     def reason(self, chosen: Candidate, place: int) -> str:
         """Why the chosen one was chosen."""
-        title, alpha = self.measure.title, f"alpha = {self.alphas[place]:.3g}"
+        text = f"Chosen: {chosen.name} (alpha {self.alphas[place]:.3g})"
         remarks = f" Note that {'; '.join(self.remarks)}." if self.remarks else ""
         means = self.means(chosen)
         if not np.isfinite(means[place]):
-            return f"{chosen.name} with {alpha}, untried: no fold has rows of both classes on both sides.{remarks}"
+            return f"{text}, untried: no fold has rows of both classes on both sides.{remarks}"
         n_folds = self._n_measured(chosen)
-        text = f"{chosen.name} with {alpha}: {title} {means[place]:.4f} over {n_folds} fold{'s' * (n_folds != 1)}"
+        text += f", mean {self.measure.title} {means[place]:.4f} in {counted(n_folds, 'fold')}"
         others = [c for c in self.candidates if c is not chosen]
         rivals = [c for c in others if c.left_out is None and self._n_measured(c) == n_folds]
         if rivals:
-            second = max(rivals, key=lambda c: float(np.nanmax(smoothed(self.means(c)))))
-            k = int(np.nanargmax(smoothed(self.means(second))))
-            ahead = chosen.results[:, place] - second.results[:, k]
-            ahead = ahead[np.isfinite(ahead)]
-            text += f"; next is {second.name} with {self.means(second)[k]:.4f}"
-            if ahead.size < 2 or abs(float(ahead.mean())) <= self._margin(ahead):
-                text += ", no further off than chance"
-            if self.means(second)[k] > means[place]:
-                text += " (a penalty is judged together with its neighbours)"
+            text += "; " + self._runner_up(chosen, place, rivals)
         text += "."
         dropped = [c.name for c in others if c.left_out is not None]
         if dropped:
@@ -429,6 +422,26 @@ class Search:
             end = "largest" if place == 0 else "smallest"
             text += f" The {end} alpha was chosen; one beyond it may be better."
         return text + remarks
+
+    def _runner_up(self, chosen: Candidate, place: int, rivals: list[Candidate]) -> str:
+        """The best of the others, and whether it differs by more than folds differ.
+
+        Its single best mean may be higher: the choice goes by means over an alpha and its neighbours.
+        """
+        second = max(rivals, key=lambda c: float(np.nanmax(smoothed(self.means(c)))))
+        own, means = float(self.means(chosen)[place]), self.means(second)
+        k = int(np.nanargmax(smoothed(means)))
+        higher = means[k] > own
+        if higher:
+            k = int(np.nanargmax(means))
+        ahead = chosen.results[:, place] - second.results[:, k]
+        ahead = ahead[np.isfinite(ahead)]
+        text = f"{second.name} reached {means[k]:.4f}" + (" at its best single penalty" if higher else "")
+        if ahead.size < 2:
+            return f"{text}, and one fold does not show which differences are noise"
+        if abs(float(ahead.mean())) <= self._margin(ahead):
+            return f"{text}, a difference within noise"
+        return f"{text}, but less at the penalties beside it" if higher else text
 
     def learning_curve(self, chosen: Candidate, alpha: float) -> dict[str, Any]:
         """Whether more rows would help: the measure with a quarter, a half and all of the rows of a fold."""

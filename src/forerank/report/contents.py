@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import forerank
 from forerank._files import opened_atomically, refuse_existing
+from forerank._words import counted
 from forerank.checks import data_warnings
 from forerank.estimators.chosen import Ranker
 from forerank.evaluation import Measure, measure
@@ -148,7 +149,7 @@ def make_report(
     seen = table._frame if source.is_table else table.X
     warnings = [each.sentence for each in data_warnings(seen, y, qid=table.groups)]
     held = cross_validate(table, y, estimator, kinds=kinds, folds=folds, seed=seed, say=say)
-    say(f"fitting on {y.size:,} rows")
+    say(f"fitting on {counted(y.size, 'row')}")
     pipeline = fit_all(table, y, estimator, held.cautions)
     say("measuring and drawing")
     facts = _Facts(source.name, table, y, labels, headline, held, seed)
@@ -360,7 +361,10 @@ class _Facts:
         found = list(self._held.problems)
         if self._y.size and self._y.size < self._all_y.size:
             left = self._all_y.size - self._y.size
-            found.append(f"{left:,} rows were in no fold that could be scored; the figures are without them.")
+            were, them = ("was", "it") if left == 1 else ("were", "them")
+            found.append(
+                f"{counted(left, 'row')} {were} in no fold that could be scored; the figures leave {them} out."
+            )
         if self._y.size:
             found += [
                 each.sentence

@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, Stratified
 from sklearn.pipeline import Pipeline
 
 from forerank._files import first_line
+from forerank._words import counted
 from forerank.models import Model
 from forerank.workflow import _first_rows, explain
 
@@ -206,6 +207,7 @@ def _splits(
         return [], ["One class has a single row; nothing could be held out, and nothing was measured."]
     if n_folds < folds:
         problems.append(
-            f"The smaller class has {rarest} rows: {n_folds} folds were made instead of {folds}, one such row in each."
+            f"The smaller class has {counted(rarest, 'row')}: {n_folds} folds were made instead of {folds}, one such "
+            "row in each."
         )
     return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(y, y)), problems
