@@ -28,6 +28,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info
 from typer.testing import CliRunner
 
 import forerank
@@ -35,6 +36,7 @@ from forerank import PairwiseRanker, PointwiseRanker, Ranker, compare, metrics
 from forerank.cli import app
 from forerank.columns import as_frame, plan_columns
 from forerank.comparison import Comparison, corrected_t_test, holm
+from forerank.comparison.methods import chosen_methods, seeded
 from forerank.estimators.chosen import method_names
 from forerank.io import read_table
 from test_ranked import table
@@ -292,6 +294,40 @@ def test_what_an_estimator_is_given():
     assert list(Seen.last[0].columns) == list("abcde")
     compare(sp.csr_matrix(np.nan_to_num(X)), y, {"dense": Seen()}, cv=2)
     assert isinstance(Seen.last[0], np.ndarray)
+
+
+class Threads(Seen):
+    """Remembers how many threads the libraries have while it is fitted."""
+
+    def __init__(self, allow_nan=False, random_state=None, n_jobs=None):
+        super().__init__(allow_nan, random_state)
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        Threads.last = self.n_jobs, [pool["num_threads"] for pool in threadpool_info()]
+        return self
+
+
+def test_a_fit_has_one_thread_unless_it_is_given_more():
+    X, y = rows()
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    compare(X, y, {"plain": Threads()}, cv=2)
+    assert Threads.last[0] == 1
+    assert set(Threads.last[1]) == {1}
+    compare(X, y, {"more": Threads(n_jobs=3)}, cv=2)
+    assert Threads.last[0] == 3
+    compare(X, y, {"inside": make_pipeline(FunctionTransformer(), Threads())}, cv=2)
+    assert Threads.last[0] == 1
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_trees_of_others_have_one_thread():
+    lightgbm = pytest.importorskip("lightgbm")
+    methods = chosen_methods(["lightgbm", "lightgbm(n_jobs=2)"], "auc", False)
+    found = [seeded(method.estimator, 0) for method in methods.values()]
+    assert all(isinstance(each, lightgbm.LGBMClassifier) for each in found)
+    assert [each.n_jobs for each in found] == [1, 2]
 
 
 def test_weights_and_groups_go_where_they_are_taken():

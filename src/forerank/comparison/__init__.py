@@ -76,7 +76,8 @@ def compare(
     progress : callable, optional
         Is told the share that is done.
     n_jobs : int, optional
-        Fits at a time, in processes of their own. Times are then those of a shared machine.
+        Fits at a time, in processes of their own. Times are then those of a shared machine. Within a fit, estimators
+        have one thread (`n_jobs`, OpenMP, BLAS), unless they are given more: "lightgbm(n_jobs=4)".
 
     Returns
     -------

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
 
 from forerank import workflow
 from forerank._files import first_line
@@ -89,7 +90,10 @@ def _fit_and_measure(
         for kind in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", kind)
         try:
-            found = _fitted_record(place, method, inputs, train, test, measures)
+            # One thread for each fit, here and in `seeded`: threads of OpenMP wait for each other by spinning, and on
+            # cores that are busy with something else that has made a fit thirty times slower.
+            with threadpool_limits(limits=1):
+                found = _fitted_record(place, method, inputs, train, test, measures)
         except Exception as error:  # whatever an estimator of others may raise is said and the rest goes on
             return place | {"error": f"{type(error).__name__}: {first_line(error)}"}
     remarks = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))

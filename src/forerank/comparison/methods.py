@@ -201,12 +201,12 @@ def takes_sparse(estimator: Any) -> bool:
 
 
 def seeded(estimator: Any, seed: int) -> Any:
-    """A fresh copy, its random states set where they are not."""
+    """A fresh copy, its random states set where they are not, and on one thread where no number of them is given."""
     fresh = clone(estimator, safe=False)
     if hasattr(fresh, "get_params"):
-        params = fresh.get_params()
-        free = [name for name, value in params.items() if re.search(r"(^|__)random_state$", name) and value is None]
-        fresh.set_params(**dict.fromkeys(free, seed))
+        free = [name for name, value in fresh.get_params().items() if value is None]
+        for last, value in (("random_state", seed), ("n_jobs", 1)):
+            fresh.set_params(**dict.fromkeys((name for name in free if re.search(rf"(^|__){last}$", name)), value))
     return fresh
 
 
