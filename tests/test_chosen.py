@@ -99,6 +99,7 @@ class TestChoice:
         first, second = (Ranker("ap", alphas=4, random_state=7, n_jobs=j).fit(X, y) for j in (None, 2))
         assert_array_equal(first.coef_, second.coef_)
         assert first.reason_ == second.reason_
+        assert first.learning_curve_ == second.learning_curve_
         assert_array_equal(first.cv_results_["mean_test_score"], second.cv_results_["mean_test_score"])
 
     def test_many_rows_are_tried_on_few(self):

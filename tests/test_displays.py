@@ -225,7 +225,7 @@ def test_paths_are_sorted_and_the_choice_has_a_ring(ax):
     assert_array_equal(display.lines_["pairs"].get_ydata(), [0.9, 0.8])
     assert_array_equal(display.lines_["rows"].get_xdata(), [0.1])
     assert (display.best_.get_xdata()[0], display.best_.get_ydata()[0]) == (0.01, 0.9)
-    assert "auc" in ax.get_ylabel()
+    assert "AUC" in ax.get_ylabel()
 
 
 def test_paths_of_an_estimator(ax):

@@ -17,8 +17,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import forerank
@@ -28,8 +26,6 @@ from forerank.demo import write_tables
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
-# test_tour runs the session of this page, on the real data.
-RECORDED_ELSEWHERE = "files.md"
 
 FENCE = re.compile(r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$(?:\n\n?^```text\n(?P<shown>.*?)^```$)?", re.M | re.S)
 NUMBER = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
@@ -56,26 +52,6 @@ def session(body, directory):
     )
 
 
-def prepare(name, directory):
-    """The files that a page takes for granted."""
-    write_tables(directory)
-    if name == "files.md":
-        from forerank.models import save_model
-        from forerank.workflow import fit
-
-        for file, seed in (("bank.csv", 0), ("new.csv", 1)):
-            clients(seed).to_csv(directory / file, index=False, sep=";")
-        save_model(fit(directory / "bank.csv", "y"), directory / "bank.forerank")
-
-
-def clients(seed, n=300):
-    """Stand-ins for the clients of the recorded session: an age, a job, and an answer that depends on both."""
-    rng = np.random.default_rng(seed)
-    age, job = rng.integers(18, 90, n), rng.choice(["management", "services", "student"], n)
-    chance = 1.0 / (1.0 + np.exp(1.0 - (age - 50) / 20 - (job == "student")))
-    return pd.DataFrame({"age": age, "job": job, "y": np.where(rng.uniform(size=n) < chance, "yes", "no")})
-
-
 def words_and_numbers(text):
     text = re.sub(r", \d+\.\d s\b", ", SECONDS", text)
     return NUMBER.sub("NUMBER", text).splitlines(), NUMBER.findall(text)
@@ -94,7 +70,7 @@ def assert_same_output(found, shown, where):
     "name", [name for name, path in PAGES.items() if re.search(r"^```(python|console)", path.read_text(), re.M)]
 )
 def test_code_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch):
-    prepare(name, tmp_path)
+    write_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for number, (kind, body, shown) in enumerate(runnable(PAGES[name].read_text()), start=1):
@@ -102,7 +78,7 @@ def test_code_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch):
         if kind == "python":
             found = printed(body, namespace, where)
             assert_same_output(found, shown or "", where)
-        elif kind == "console" and name != RECORDED_ELSEWHERE:
+        elif kind == "console":
             assert_same_output(session(body, tmp_path), body, where)
 
 
@@ -208,13 +184,13 @@ def written_anew(name, path):
     """The page with what its blocks print now."""
     with tempfile.TemporaryDirectory() as directory:
         here = Path.cwd()
-        prepare(name, Path(directory))
+        write_tables(Path(directory))
         os.chdir(directory)
         namespace = {"__name__": "__main__"}
 
         def run(block):
             kind, body = block["kind"], block["body"]
-            if kind == "console" and name != RECORDED_ELSEWHERE:
+            if kind == "console":
                 return f"```console\n{session(body, Path(directory))}```"
             if kind != "python":
                 return block[0]

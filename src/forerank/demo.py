@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_digits
 from sklearn.metrics import precision_recall_curve, roc_curve
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forerank import metrics
+from forerank.datasets import cut_into_grades
 from forerank.estimators import PairwiseRanker, PointwiseRanker
 
 __all__ = ["Comparison", "compare_rankers", "draw", "write_tables"]
@@ -38,7 +39,13 @@ class Comparison:
 
 
 def write_tables(directory: Path) -> tuple[Path, Path]:
-    """Breast tumours that come with scikit-learn as two CSV files: some to learn from, and new ones."""
+    """Data that come with scikit-learn as files of several kinds; returns tumours to learn from, and new ones.
+
+    tumours.csv and new.csv: breast tumours, numbers, with their diagnosis. patients.csv and new-patients.csv: diabetes
+    patients, words and numbers, separated by semicolons; the worst quarter a year later is "yes" in `worse`.
+    grades.csv: the same with five grades in `grade`. digits.svm and digits-new.svm: handwritten digits as a sparse
+    matrix, eights labelled 1 and others -1.
+    """
     import pandas as pd
 
     data = load_breast_cancer()
@@ -49,7 +56,35 @@ def write_tables(directory: Path) -> tuple[Path, Path]:
     paths = directory / "tumours.csv", directory / "new.csv"
     frame.iloc[:400].to_csv(paths[0], index=False)
     frame.iloc[400:].to_csv(paths[1], index=False)
+    _write_patients(directory)
+    X, digit = load_digits(return_X_y=True)
+    for name, rows in (("digits.svm", slice(0, 1200)), ("digits-new.svm", slice(1200, None))):
+        dump_svmlight_file(X[rows], np.where(digit[rows] == 8, 1, -1), str(directory / name), zero_based=False)
     return paths
+
+
+def _write_patients(directory: Path) -> None:
+    import pandas as pd
+
+    X, progression = load_diabetes(return_X_y=True, scaled=False)
+    age = X[:, 0].astype(int)
+    frame = pd.DataFrame(
+        {
+            "patient": [f"patient-{k:03d}" for k in range(1, len(X) + 1)],
+            "age group": np.array(["below 40", "40 to 59", "60 and more"])[np.digitize(age, [40, 60])],
+            "age": age,
+            "sex": [f"sex {code:.0f}" for code in X[:, 1]],  # the source does not say which is which
+            **dict(zip(("bmi", "blood pressure"), X[:, 2:4].T, strict=True)),
+            **dict(
+                zip(("cholesterol", "ldl", "hdl", "ratio", "triglycerides", "blood sugar"), X[:, 4:].T, strict=True)
+            ),
+        }
+    )
+    worse = frame.assign(worse=np.where(progression > np.quantile(progression, 0.75), "yes", "no"))
+    for name, rows in (("patients.csv", worse.iloc[:330]), ("new-patients.csv", worse.iloc[330:])):
+        rows.to_csv(directory / name, index=False, sep=";")
+    grades = frame.drop(columns="age group").assign(grade=cut_into_grades(progression, 5))
+    grades.to_csv(directory / "grades.csv", index=False)
 
 
 def rankers() -> dict[str, Any]:

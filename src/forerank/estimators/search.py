@@ -459,16 +459,16 @@ class Search:
         shares = (0.25, 0.5, 1.0)
         place = int(np.argmin(np.abs(self.alphas - alpha)))
         results = np.full((len(folds), len(shares)), np.nan)
-        sizes = np.zeros(len(shares))
+        each = np.zeros(results.shape)  # rows, which differ by one or two between folds
 
         def one(row: int, number: int) -> None:
             fold = self._prepared(number, chosen.map)
             results[row, -1] = chosen.results[number, place]
-            sizes[-1] = fold.train.y.size
+            each[row, -1] = fold.train.y.size
             order = spread(fold.train, np.random.default_rng(number))
             for column, share in enumerate(shares[:-1]):
                 part = fold.train.take(order[: max(2, int(share * order.size))])
-                sizes[column] = part.y.size
+                each[row, column] = part.y.size
                 if np.unique(part.y).size < 2:
                     continue
                 fitted = quick(chosen.ranker).set_params(alpha=alpha)
@@ -478,10 +478,11 @@ class Search:
                     continue
                 results[row, column] = fold.measured(self.measure, make_design(fold.test.X).scores(fitted.coef_[0]))
 
-        Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(delayed(one)(*each) for each in enumerate(folds))
+        Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(delayed(one)(*place) for place in enumerate(folds))
         results = results[np.isfinite(results).all(axis=1)]
         if len(results) < 3:
             return none
+        sizes = each.mean(axis=0)
         means = results.mean(axis=0)
         gain = results[:, 2] - results[:, 1]
         mean, margin, little = float(gain.mean()), self._margin(gain), _NO_GAIN * abs(float(means[2]))
