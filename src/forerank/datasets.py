@@ -46,7 +46,8 @@ def data_directory() -> Path:
     value = os.environ.get("FORERANK_DATA")
     if not value:
         raise FileNotFoundError(
-            "The environment variable FORERANK_DATA is not set. Set it to the directory that holds the NAME.npz files."
+            "The environment variable FORERANK_DATA is not set. Set it to the directory that holds the NAME.npz files; "
+            "the page docs/data-sets.md says where they come from."
         )
     path = Path(value)
     if not path.is_dir():
