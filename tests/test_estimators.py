@@ -289,10 +289,15 @@ class TestBadInput:
         qid = np.arange(40) // 10
         y[:20] = 1
         y[20], y[21], y[30], y[31] = 0, 1, 0, 1
-        with pytest.warns(UserWarning, match="2 of 4 qid groups have no pair of different classes; their 20 rows"):
+        with pytest.warns(UserWarning, match="2 of 4 qid groups have no pair of different classes; their 20 rows are"):
             fitted = PairwiseRanker().fit(self.X, y, qid=qid)
         rest = PairwiseRanker().fit(self.X[20:], y[20:], qid=qid[20:])
         assert_allclose(fitted.coef_, rest.coef_, rtol=1e-6)
+        one = np.append(np.zeros(39, dtype=int), 1)  # a group of one row
+        with pytest.warns(
+            UserWarning, match="1 of 2 qid groups has no pair of different classes; its 1 row is left out"
+        ):
+            PairwiseRanker().fit(self.X, y, qid=one)
 
     def test_unfitted(self):
         for method in ("decision_function", "predict", "rank"):

@@ -376,7 +376,7 @@ def fit_labelled(ranker: Any, X: Any, labels: NDArray, qid: Any) -> Any:
     grouped = {} if qid is None else {f"{prefix}qid": qid}
     with warnings.catch_warnings():
         # Groups without a relevant row yet, and fits short of their tolerance, are the ordinary course of labelling.
-        warnings.filterwarnings("ignore", message=".*qid groups have no pair.*", category=UserWarning)
+        warnings.filterwarnings("ignore", message=".*qid groups? ha(s|ve) no pair.*", category=UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         return ranker.fit(X, y, **grouped)
 

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._ranking import query_numbers
+from forerank._words import counted
 from forerank.estimators._validation import check_weights, encode_classes, stacklevel_outside
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
@@ -178,9 +179,11 @@ class GraphRanker(BaseRanker):
             paired[group[objective.blocks.rows]] = True
             left_out = ~paired[group]
             if left_out.any():
+                idle, rows = int(np.count_nonzero(~paired)), int(np.count_nonzero(left_out))
                 warnings.warn(
-                    f"{np.count_nonzero(~paired)} of {paired.size} qid groups have no pair of different classes; "
-                    f"their {np.count_nonzero(left_out)} rows are left out of the fit.",
+                    f"{idle:,} of {counted(paired.size, 'qid group')} {'has' if idle == 1 else 'have'} no pair of "
+                    f"different classes; {'its' if idle == 1 else 'their'} {counted(rows, 'row')} "
+                    f"{'is' if rows == 1 else 'are'} left out of the fit.",
                     UserWarning,
                     stacklevel=stacklevel_outside(),
                 )
@@ -221,7 +224,7 @@ def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None)
     else:
         why, remedy = f"max_iter={allowed}", "Raise max_iter or alpha, scale the columns of X"
     warnings.warn(
-        f"{type(ranker).__name__} stopped after {ranker.n_iter_} steps ({why}) at a {certificate} of "
+        f"{type(ranker).__name__} stopped after {counted(ranker.n_iter_, 'step')} ({why}) at a {certificate} of "
         f"{ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or accept the accuracy by raising tol.",
         ConvergenceWarning,
         stacklevel=stacklevel_outside(),
