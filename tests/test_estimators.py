@@ -306,7 +306,7 @@ class TestBadInput:
 
     def test_unconverged_fits_warn_with_the_certificate(self):
         X, y = data()
-        with pytest.warns(ConvergenceWarning, match="after 1 steps .max_iter=1. at a relative gradient norm of"):
+        with pytest.warns(ConvergenceWarning, match="after 1 step .max_iter=1. at a relative gradient norm of"):
             PairwiseRanker("logistic", tol=1e-9, max_iter=1).fit(X, y)
 
     def test_warm_start_with_other_columns(self):
