@@ -209,7 +209,7 @@ def test_the_order_of_contents(page):
         "Stability of the top",
         "Methods compared",
         "Weights by column",
-        "texts, words by tf-idf: text",
+        "1 text, words by tf-idf: text",
         "How to make this again",
     ]
     places = [page.text.index(words) for words in heads]
