@@ -269,7 +269,7 @@ def test_what_cannot_be_is_said(tmp_path, work):
     assert "no option" in fails("fit", new, "more.csv", "-t", "y", "-o", tmp_path / "m")
     assert "alpha" in fails("fit", new, "-t", "y", "-o", tmp_path / "m", "-r", "PairwiseRanker", "--alpha", "-1")
     assert "no such file" in fails("rank", tmp_path / "no.forerank", new)
-    assert "not a model file" in fails("rank", new, new)
+    assert "not a forerank model file" in fails("rank", new, new)
     assert "must then go to a file" in fails("rank", model, new, "--json")
     assert "standard input, line 2" in fails("rank", model, "-", given="id,age,job,seen,note,city\n1,2\n")
     assert "no paper 'x'" in fails("reproduce", "x")

@@ -654,7 +654,11 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         ("versions", ", ".join(f"{name} {version}" for name, version in card["versions"].items())),
         ("format", str(card["format"])),
         ("sha256", card["sha256"]),
-        ("foreign types", ", ".join(card["foreign_types"]) or "none: it can be loaded"),
+        (
+            "foreign types",
+            ", ".join(card["foreign_types"]) or "none" + ("" if card["problems"] else ": it can be loaded"),
+        ),
+        *[("refused for" if k == 0 else "", problem) for k, problem in enumerate(card["problems"])],
     ]
     for name, value in lines:
         table.add_row(name, escape(value))

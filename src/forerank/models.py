@@ -2,16 +2,19 @@
 
 A model file is a zip archive of two members: `card.json` (format, versions, columns, target, how it was trained, the
 hash of the other member) and `model.skops`, the fitted estimator as skops writes it: arrays and parameters, no code.
-Loading makes objects of scikit-learn's and numpy's types and of the classes of this package that models are made of.
+Loading makes objects of the classes of this package that models are made of, and of some of scikit-learn's and numpy's:
+`_model_check` lists them, and judges a file before anything is built of it.
 """
 
 import hashlib
 import json
 import platform
+import re
+import reprlib
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +25,79 @@ from sklearn.base import BaseEstimator
 
 import forerank
 from forerank._files import first_line, opened_atomically, refuse_existing
+from forerank._model_check import (
+    MOST_BYTES,
+    Contents,
+    Refused,
+    check_estimator,
+    check_members,
+    found,
+    open_archive,
+    read_member,
+)
 
 __all__ = ["COLUMN_KINDS", "Model", "ModelFileError", "load_model", "read_card", "save_model"]
 
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
-# What is read of a file at most, unpacked: no model comes near it, and a few kilobytes can unpack to gigabytes.
-_MOST_BYTES = 1 << 29
-_MEMBERS = {"sha256": str, "columns": dict, "summary": dict, "notes": list, "versions": dict}
+_MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
+# Of the card, in bytes: the names of 100,000 columns, twice, with 80 letters each. It is parsed before it is trusted.
+_MOST_OF_CARD = 1 << 24
 # What a column may be for a model, as `forerank.columns` says it.
 COLUMN_KINDS = ("number", "category", "text", "date", "date with zone")
-# What the commands read of a summary, where it is there.
-_SUMMARY: dict[str, type] = {
-    "rows": int,
-    "classes": dict,
-    "params": dict,
-    "measures": list,
-    "warnings": list,
-    "choice": dict,
-    "n_columns": int,
-    "zero_based": bool,
-}
 _MEASURE = {"name": str, "value": float, "low": float | None, "high": float | None}
+
+
+def _is_measure(measure: Any) -> bool:
+    return isinstance(measure, dict) and all(
+        name in measure and isinstance(measure[name], kind) for name, kind in _MEASURE.items()
+    )
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_dict_of(value: Any, is_one: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(is_one(each) for each in value.values())
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+# The fields of a card, what they should be, in words and as a test.
+_Field = tuple[str, Callable[[Any], bool]]
+_FIELDS: dict[str, _Field] = {
+    "sha256": ("a string", _is_string),
+    "columns": (
+        f"a dictionary from names to {', '.join(COLUMN_KINDS[:-1])} or {COLUMN_KINDS[-1]}",
+        lambda value: _is_dict_of(value, lambda kind: kind in COLUMN_KINDS),
+    ),
+    "target": ("a string or null", lambda value: isinstance(value, str | None)),
+    "group": ("a string or null", lambda value: isinstance(value, str | None)),
+    "summary": ("a dictionary", lambda value: isinstance(value, dict)),
+    "notes": ("a list of strings", _is_strings),
+    "versions": ("a dictionary of strings", lambda value: _is_dict_of(value, _is_string)),
+}
+# What the commands read of a summary, where it is there.
+_SUMMARY: dict[str, _Field] = {
+    "rows": ("an integer", _is_int),
+    "classes": ("a dictionary of integers", lambda value: _is_dict_of(value, _is_int)),
+    "params": ("a dictionary", lambda value: isinstance(value, dict)),
+    "measures": (
+        "a list of measures with name, value, low and high",
+        lambda value: isinstance(value, list) and all(_is_measure(each) for each in value),
+    ),
+    "warnings": ("a list of strings", _is_strings),
+    "choice": ("a dictionary", lambda value: isinstance(value, dict)),
+    "n_columns": ("an integer", _is_int),
+    "zero_based": ("a truth value", lambda value: isinstance(value, bool)),
+}
 
 
 class ModelFileError(ValueError):
@@ -104,33 +158,37 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
         "versions": _versions(),
     }
     _check_card(path, card)  # what would not be read again is not written
+    text = json.dumps(card, indent=1).encode()
+    if len(text) > _MOST_OF_CARD:
+        raise ModelFileError(path, f"what is known about the model takes more than {_MOST_OF_CARD >> 20} MB")
+    _refuse_problems(path, _contents(path, data))
     with opened_atomically(path, force=force) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_CARD, json.dumps(card, indent=1))
+        archive.writestr(_CARD, text)
         archive.writestr(_ESTIMATOR, data)
     return digest
 
 
 def read_card(path: Any) -> dict[str, Any]:
-    """What a model file says about itself, and the types in it, without making any object of it."""
+    """What a model file says about itself, and what is in it, without making any object of it.
+
+    Beside the fields of the card: "types", the names of the classes in it; "foreign_types", those of nodes that no
+    model has; "problems", everything for which it would not be loaded, in words.
+    """
     card, data = _members(path)
-    types = _types(path, data)
-    return {**card, "types": types, "foreign_types": _foreign(types)}
+    contents = _contents(path, data)
+    types, foreign = sorted(contents.types), sorted(contents.foreign)
+    return {**card, "types": types, "foreign_types": foreign, "problems": contents.problems}
 
 
 def load_model(path: Any) -> Model:
-    """Read a model; a file that is damaged, too new, or holds types of other packages is refused."""
+    """Read a model; a file that is damaged, too new, or holds what models of this package do not need is refused."""
     import skops.io
 
     card, data = _members(path)
-    types = _types(path, data)
-    if foreign := _foreign(types):
-        raise ModelFileError(
-            path,
-            f"it holds {', '.join(foreign)}, which a model of forerank does not need and which could run code. If you "
-            "trust who made it, open its member model.skops with skops.io.load and that list.",
-        )
+    contents = _contents(path, data)
+    _refuse_problems(path, contents)
     try:
-        estimator = skops.io.loads(data, trusted=types)
+        estimator = skops.io.loads(data, trusted=sorted(contents.types))
     except Exception as error:  # whatever a damaged or foreign archive leads to, it is this file's fault
         raise ModelFileError(path, f"its estimator cannot be rebuilt ({first_line(error)})") from None
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
@@ -146,37 +204,26 @@ def load_model(path: Any) -> Model:
     )
 
 
-def _types(path: Any, data: bytes) -> list[str]:
-    """What skops would make of a file beyond scikit-learn's types and numpy's."""
+def _contents(path: Any, data: bytes) -> Contents:
+    """What is in an estimator, by our own check and, where that finds nothing wrong, by that of skops."""
     import skops.io
 
     try:
-        with zipfile.ZipFile(BytesIO(data)) as inner:
-            _refuse_large(path, inner)
-        return sorted(set(skops.io.get_untrusted_types(data=data)))
-    except ModelFileError:
-        raise
+        contents = check_estimator(data)
+        if not contents.problems:
+            for name in sorted(set(skops.io.get_untrusted_types(data=data)) - contents.types):
+                contents.add_node("node", name)
+    except Refused as problem:
+        raise ModelFileError(path, f"its estimator cannot be read: {problem}") from None
     except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
         raise ModelFileError(path, f"its estimator cannot be read ({first_line(error)})") from None
+    return contents
 
 
-def _foreign(types: list[str]) -> list[str]:
-    """Those that are not among the classes that models are made of.
-
-    By their whole names: the modules of this package hold other modules, and a name such as forerank.models.platform.os
-    would otherwise reach anything.
-    """
-    from forerank import columns, estimators
-    from forerank.active.ranker import PoolRanker
-    from forerank.estimators.sampled import Round
-    from forerank.solvers.boosting import Stump
-    from forerank.solvers.result import Step
-
-    classes = [getattr(estimators, name) for name in estimators.__all__]
-    classes += [PoolRanker, Round, Stump, Step, columns.TableColumns]
-    classes += [columns.NumberColumns, columns.CategoryColumns, columns.TextColumn]
-    ours = {f"{each.__module__}.{each.__qualname__}" for each in classes} | {"numpy.dtype"}
-    return [name for name in types if name not in ours]
+def _refuse_problems(path: Any, contents: Contents) -> None:
+    if contents.problems:
+        named = "; ".join(contents.problems)
+        raise ModelFileError(path, f"it holds {named}. A model of forerank does not need that, and it could run code.")
 
 
 def _members(path: Any) -> tuple[dict[str, Any], bytes]:
@@ -184,61 +231,53 @@ def _members(path: Any) -> tuple[dict[str, Any], bytes]:
     if not target.is_file():
         raise ModelFileError(path, "there is no such file")
     try:
-        with zipfile.ZipFile(target) as archive:
-            _refuse_large(path, archive)
-            card = json.loads(archive.read(_CARD))
-            _check_card(path, card)
-            data = archive.read(_ESTIMATOR)
+        with target.open("rb") as file, open_archive(file) as archive:
+            card = _read_card(path, archive)
+            check_members(archive, _MEMBERS, MOST_BYTES)
+            data = read_member(archive, _ESTIMATOR) or b""
     except ModelFileError:
         raise
+    except Refused as problem:
+        raise ModelFileError(path, str(problem)) from None
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, NotImplementedError, RuntimeError, EOFError, OSError):
-        raise ModelFileError(path, "this is not a model file, or it is damaged") from None
+        raise ModelFileError(path, "not a forerank model file, or it is damaged") from None
     if hashlib.sha256(data).hexdigest() != card["sha256"]:
         raise ModelFileError(path, "its contents do not have the hash in its card; the file is damaged")
     return card, data
 
 
-def _refuse_large(path: Any, archive: zipfile.ZipFile) -> None:
-    if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
-        raise ModelFileError(path, f"it unpacks to more than {_MOST_BYTES >> 20} MB, which no model does")
+def _read_card(path: Any, archive: zipfile.ZipFile) -> dict[str, Any]:
+    data = read_member(archive, _CARD, _MOST_OF_CARD)
+    if data is None:
+        raise ModelFileError(
+            path, f"not a forerank model file: the card has more than {_MOST_OF_CARD >> 20} MB, which no model's has"
+        )
+    card = json.loads(data)
+    _check_card(path, card)
+    return card
 
 
 def _check_card(path: Any, card: Any) -> None:
     if not isinstance(card, dict) or type(card.get("format")) is not int:
-        raise ModelFileError(path, "this is not a model file: its card has no format")
+        raise ModelFileError(path, "not a forerank model file: its card has no format")
     versions = card.get("versions")
     if card["format"] > _FORMAT:
         newer = versions.get("forerank", "a newer version") if isinstance(versions, dict) else "a newer version"
         raise ModelFileError(path, f"it was written by forerank {newer}, in a newer format; update forerank to read it")
-    missing = {*_MEMBERS, "target", "group"} - set(card)
-    if missing:
+    if missing := set(_FIELDS) - set(card):
         raise ModelFileError(path, f"its card lacks {', '.join(sorted(missing))}; the file is damaged")
-    if odd := _odd_members(card):
-        raise ModelFileError(path, f"its card has {', '.join(odd)} of another kind than a model's")
+    if problem := _card_problem(card, _FIELDS) or _card_problem(card["summary"], _SUMMARY):
+        raise ModelFileError(path, f"not a forerank model file: {problem}")
 
 
-def _odd_members(card: dict[str, Any]) -> list[str]:
-    """The members of a card that are not what they are called."""
-    odd = [name for name, kind in _MEMBERS.items() if not isinstance(card[name], kind)]
-    odd += [name for name in ("target", "group") if not isinstance(card[name], str | None)]
-    if odd:
-        return odd
-    summary = card["summary"]
-    odd = [name for name, kind in _SUMMARY.items() if name in summary and not isinstance(summary[name], kind)]
-    if not all(kind in COLUMN_KINDS for kind in card["columns"].values()):
-        odd.append("columns")
-    if not all(isinstance(note, str) for note in card["notes"]):
-        odd.append("notes")
-    if "classes" not in odd and not all(isinstance(count, int) for count in summary.get("classes", {}).values()):
-        odd.append("classes")
-    measures = [] if "measures" in odd else summary.get("measures", [])
-    if not all(isinstance(each, dict) and _is_measure(each) for each in measures):
-        odd.append("measures")
-    return odd
-
-
-def _is_measure(measure: dict[str, Any]) -> bool:
-    return all(name in measure and isinstance(measure[name], kind) for name, kind in _MEASURE.items())
+def _card_problem(card: dict[str, Any], fields: dict[str, _Field]) -> str | None:
+    """The first field that is not what it should be, in words."""
+    for name, (expected, is_right) in fields.items():
+        if name in card and not is_right(card[name]):
+            value = card[name]
+            shown = reprlib.repr(value) if isinstance(value, list | dict) else found(value)
+            return f"the card's field {name!r} should be {expected}, found {shown}"
+    return None
 
 
 def _versions() -> dict[str, str]:
