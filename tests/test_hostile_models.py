@@ -26,6 +26,10 @@ from forerank.cli import app
 from forerank.models import Model, ModelFileError, load_model, read_card, save_model
 
 
+# Before 0.15 skops wrote a sparse array as an object like any other, and could not read it.
+KNOWS_SPARSE_ARRAYS = tuple(map(int, skops.__version__.split(".")[:2])) >= (0, 15)
+
+
 @pytest.fixture(params=list(hostile.CORPUS))
 def hostile_file(request, tmp_path):
     case = hostile.CORPUS[request.param]
@@ -100,7 +104,12 @@ def test_maps_come_back(tmp_path, how, storage):
     X = rng.normal(size=(200, 2)) * (rng.random((200, 2)) < 0.8)
     y = ((X**2).sum(axis=1) < 1).astype(int)
     ranker = estimators.Ranker(maps=[how], cv=StratifiedKFold(3), random_state=np.random.RandomState(0))
-    comes_back(ranker.fit(storage(X), y), storage(X), tmp_path / "model.forerank")
+    ranker.fit(storage(X), y)
+    if how == "nystroem" and storage is sp.csr_array and not KNOWS_SPARSE_ARRAYS:
+        with pytest.raises(ModelFileError, match=r"an ObjectNode of scipy\.sparse\._csr\.csr_array"):
+            save_model(Model(ranker), tmp_path / "model.forerank")
+        return
+    comes_back(ranker, storage(X), tmp_path / "model.forerank")
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
