@@ -25,7 +25,6 @@ from forerank.active import PoolRanker
 from forerank.cli import app
 from forerank.models import Model, ModelFileError, load_model, read_card, save_model
 
-
 # Before 0.15 skops wrote a sparse array as an object like any other, and could not read it.
 KNOWS_SPARSE_ARRAYS = tuple(map(int, skops.__version__.split(".")[:2])) >= (0, 15)
 
