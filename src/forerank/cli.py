@@ -15,15 +15,16 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import forerank
+from forerank._terminal import Commands, Console, PrintableSink, echo, escape
+from forerank._text import printable, printable_json
 from forerank._words import counted, listed
 
 app = typer.Typer(
+    cls=Commands,
     help="Learn to put the relevant ahead of the irrelevant.",
     epilog="Exit codes: 0 done, 1 something unexpected, 2 a file or an option that cannot be used, 130 interrupted, "
     "141 the reader of the output left.",
@@ -88,7 +89,7 @@ def _complete_paper(incomplete: str) -> list[str]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"forerank {forerank.__version__}")
+        echo(f"forerank {forerank.__version__}")
         raise typer.Exit
 
 
@@ -206,7 +207,7 @@ def fit(
         console.print(escape(summary["choice"]["reason"]), highlight=False)
         if not quiet:
             console.print(escape(summary["choice"]["more_data"]), highlight=False)
-    console.print(f"{summary['ranker']}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
+    console.print(f"{escape(summary['ranker'])}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
     if summary["measures"]:
         console.print(
             _measure_table(f"On {counted(summary['kept_aside'], 'row')} kept aside", summary["measures"], 0.95)
@@ -265,7 +266,7 @@ def rank(
             found = rank_file(
                 loaded,
                 path,
-                sys.stdout.buffer if out == "-" else Path(out),
+                _list_sink() if out == "-" else Path(out),
                 top=top,
                 probability=probability,
                 delimiter=delimiter,
@@ -466,7 +467,7 @@ def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
             console.print(f"  {escape(note)}", highlight=False)
     times = "" if len(found.seeds) == 1 else f", {len(found.seeds)} times"
     table = Table(title=f"{counted(found.rows, 'row')}, {counted(found.folds, 'fold')}{times}", title_justify="left")
-    for column in ("method", found.title, "std", "to the best", "p", "s per fit"):
+    for column in ("method", escape(found.title), "std", "to the best", "p", "s per fit"):
         table.add_column(column, justify="left" if column == "method" else "right", overflow="fold")
     for row in found.table():
         table.add_row(*map(escape, shown_row(row)))
@@ -661,7 +662,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         *[("refused for" if k == 0 else "", problem) for k, problem in enumerate(card["problems"])],
     ]
     for name, value in lines:
-        table.add_row(name, escape(value))
+        table.add_row(escape(name), escape(value))
     console.print(table, highlight=False)
 
 
@@ -684,7 +685,7 @@ def export(
     if as_json:
         _print_json({"out": str(out), "largest_difference": difference})
     elif not quiet:
-        _console().print(f"saved {out}; scores agree to {difference:.1e}", highlight=False)
+        _console().print(f"saved {escape(str(out))}; scores agree to {difference:.1e}", highlight=False)
 
 
 _PAPERS = ["donmez2009", "kotlowski2011", "li2014", "raykar2007", "shen2013"]
@@ -757,7 +758,7 @@ def demo(
         console.print("For the pictures, install matplotlib: pip install 'forerank[plots]'")
         raise typer.Exit(1) from None
     for file in files:
-        console.print(f"saved {file}", highlight=False)
+        console.print(f"saved {escape(str(file))}", highlight=False)
 
 
 # --- What goes wrong ---
@@ -793,7 +794,7 @@ def _fail(error: Exception) -> NoReturn:
         text = f"writing: {error.strerror.lower()}"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
-    typer.echo(f"forerank: {text}", err=True)
+    echo(f"forerank: {printable(text)}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -879,6 +880,11 @@ def _console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, soft_wrap=True)
 
 
+def _list_sink() -> Any:
+    """Standard output for a ranked list: the bytes as they are, unless somebody looks at them."""
+    return PrintableSink(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+
+
 @contextmanager
 def _status(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Says on standard error what is being done, where that is a terminal."""
@@ -903,7 +909,7 @@ def _bar(what: str, quiet: bool) -> Iterator[Callable[[float], None]]:
 
 
 def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(_plain(value), indent=1, ensure_ascii=False))
+    typer.echo(printable_json(json.dumps(_plain(value), indent=1, ensure_ascii=False)))
 
 
 def _plain(value: Any) -> Any:
@@ -944,7 +950,7 @@ def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float
     table.add_column(f"{100 * confidence:g} % interval", justify="right")
     for each in measures:
         value, _, interval = _interval(each).partition("  ")
-        table.add_row(each["name"], value, escape(interval) or "-")
+        table.add_row(escape(each["name"]), value, escape(interval) or "-")
     return table
 
 
@@ -953,7 +959,7 @@ def _parts_table(by: str, groups: dict[str, Any]) -> Table:
     table = Table(title=f"By {escape(by)}", title_justify="left")
     table.add_column(escape(by))
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(escape(name), justify="right")
     for part, measures in groups.items():
         found = {each.name: _interval(vars(each)) for each in measures}
         table.add_row(escape(part), *(escape(found.get(name, "one class only")) for name in names))
@@ -965,7 +971,7 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except KeyboardInterrupt:
-        typer.echo("forerank: interrupted", err=True)
+        echo("forerank: interrupted", err=True)
         raise SystemExit(130) from None
 
 

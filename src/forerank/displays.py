@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from forerank._text import figure_label
+
 __all__ = [
     "COLOURS",
     "AlphaPathDisplay",
@@ -705,8 +707,8 @@ def _axes(ax: Any, caller: str) -> tuple[Any, Any]:
 
 
 def _plain(text: Any) -> str:
-    """A label as it is: matplotlib takes what is between two dollars for a formula."""
-    return str(text).replace("$", r"\$")
+    """A label as it is: matplotlib takes what is between two dollars for a formula, and fonts lack what is unseen."""
+    return figure_label(text)
 
 
 def _plain_counts(ax: Any) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import forerank
 from forerank._files import opened_atomically, refuse_existing
+from forerank._text import printable
 from forerank._words import counted
 from forerank.checks import data_warnings
 from forerank.estimators.chosen import Ranker
@@ -73,7 +74,9 @@ class Report:
         from jinja2 import Environment, StrictUndefined
 
         text = resources.files("forerank.report").joinpath("template.html.j2").read_text(encoding="utf-8")
-        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        environment = Environment(
+            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_printable
+        )
         return environment.from_string(text).render(**self.page)
 
     def save(self, path: Any, force: bool = False) -> None:
@@ -705,6 +708,11 @@ def _shortened(lines: list[str]) -> list[str]:
 def _sentence(text: str) -> str:
     text = _capital(text.strip())
     return text if not text or text.endswith((".", "!", "?")) else text + "."
+
+
+def _printable(value: Any) -> Any:
+    """What the page shows: a browser, too, turns around the order of letters where it is told to."""
+    return printable(value, keep="\n") if type(value) is str else value
 
 
 def _capital(text: str) -> str:

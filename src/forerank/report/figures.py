@@ -18,6 +18,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve, roc_curve
 
+from forerank._text import figure_label
 from forerank.displays import (
     COLOURS,
     AlphaPathDisplay,
@@ -240,7 +241,7 @@ def weights(names: Sequence[str], values: Floats, low: Floats | None, high: Floa
         ax.barh(at, values, color=colours, height=0.72)
         if low is not None and high is not None:
             ax.hlines(at, low, high, color="black", linewidth=1.3)
-        ax.set_yticks(at, [_short(name).replace("$", r"\$") for name in names], fontsize=10)
+        ax.set_yticks(at, [figure_label(_short(name)) for name in names], fontsize=10)
         ax.invert_yaxis()
         ax.axvline(0.0, color="black", linewidth=0.8)
         ax.grid(visible=False, axis="y")
