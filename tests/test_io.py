@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.datasets import dump_svmlight_file
 
-from forerank.io import DataFileError, file_kind, iter_table, open_csv, pick_columns, read_matrix, read_table
+from forerank.io import (
+    DataFileError,
+    file_kind,
+    iter_table,
+    open_csv,
+    pick_columns,
+    read_matrix,
+    read_table,
+    usual_encoding,
+)
 
 FRAME = pd.DataFrame(
     {"age": [31, 45, 28], "job": ["clerk", "cook", None], "when": pd.to_datetime(["2020-01-03", "2021-05-06", None])}
@@ -131,7 +140,7 @@ def test_blocks_are_those_of_the_csv_module(tmp_path_factory, rows, end, block):
         ("a.csv", b"a,b\n" + b"1,2\n" * 300_000 + b"3,4,5\n", "a.csv, line 300002: a row of 3 values"),
         ("a.csv", b"a,a\n1,2\n", "a.csv, line 1: the header names the column 'a' more than once"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "not a text file"),
-        ("a.csv", b"\xff,b\n1,2\n", "line 1: the header is not text in UTF-8"),
+        ("a.csv", b"\xff,b\n1,2\n", "line 1: not text in UTF-8: the byte 0xFF"),
         ("a.csv", "a,b\n1,é\n".encode("latin1"), "a.csv, line 2: not text in UTF-8"),
         ("a.csv.gz", b"a,b\n1,2\n", "a.csv.gz: cannot be read"),
         ("a.csv.gz", gzip.compress(b"a,b\n" + bytes(range(32, 127)) * 9, mtime=0)[:-30], "a.csv.gz: cannot be"),
@@ -225,6 +234,7 @@ def test_archives_come_back(tmp_path):
         ("a.svm", b"\x00\xff\x89PNG", "a.svm, line 1"),
         ("a.svm.gz", b"1 1:2\n", "a.svm.gz: cannot be read"),
         ("a.npz", b"PK\x03\x04junk", "cannot be read as a NumPy archive"),
+        ("a.npz", b"x,y\n1,2\n", "cannot be read as a NumPy archive: it is none, whatever its name says"),
         ("a.csv", b"a\n1\n", "this is a table, not a matrix"),
     ],
 )
@@ -242,13 +252,98 @@ def test_bad_matrices_are_named_in_one_line(tmp_path, name, data, message):
         ({"y": np.zeros(2)}, "X and y are expected, and the archive has y"),
         ({"X": np.zeros((2, 2)), "y": np.zeros(3)}, "one label per row"),
         ({"X_data": np.zeros(1), "y": np.zeros(1)}, "do not make a CSR matrix"),
-        ({"X": np.array([{}], dtype=object), "y": np.zeros(1)}, "cannot be read as a NumPy archive"),
+        ({"X": np.array([{}], dtype=object), "y": np.zeros(1)}, "as a NumPy archive .it holds Python objects"),
     ],
 )
 def test_bad_archives_are_named(tmp_path, parts, message):
     np.savez(tmp_path / "a.npz", **parts)
-    with pytest.raises(DataFileError, match=message):
+    with pytest.raises(DataFileError, match=message) as caught:
         read_matrix(tmp_path / "a.npz")
+    assert "pickle" not in str(caught.value)
+
+
+ACCENTS = "città;größe;t\n" + 'Zürich;1,5;a\nParis;2;"é\nè"\n' * 30_000
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-16-le", "utf-8-sig", "mac-roman"])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_encodings(tmp_path, encoding, packed):
+    path = tmp_path / f"a.csv{packed}"
+    path.write_bytes((gzip.compress if packed else bytes)(ACCENTS.encode(encoding)))
+    plain = tmp_path / "plain.csv"
+    plain.write_text(ACCENTS, encoding="utf-8", newline="")
+    expected = read_table(plain)
+    assert expected.columns.tolist() == ["città", "größe", "t"]
+    pd.testing.assert_frame_equal(read_table(path, encoding=encoding), expected)
+    if encoding in ("utf-16", "utf-8-sig"):  # a byte order mark is enough
+        pd.testing.assert_frame_equal(read_table(path), expected)
+        assert usual_encoding(path, "cp1252") is None
+    else:
+        with pytest.raises(DataFileError) as caught:
+            read_table(path)
+        assert caught.value.arguments == {"encoding": "utf-16-le" if encoding == "utf-16-le" else "cp1252"}
+        assert "name the encoding" in str(caught.value)
+        assert usual_encoding(path, encoding) == encoding
+    assert usual_encoding(plain, encoding) is None
+
+
+def test_encodings_that_are_none(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,b\n1,\x81\n")
+    for encoding in ("utf8000", "base64", "rot13"):
+        with pytest.raises(DataFileError, match=f"there is no encoding '{encoding}'"):
+            read_table(path, encoding=encoding)
+    with pytest.raises(DataFileError, match="not text in the encoding"):
+        read_table(path, encoding="cp1252")
+    with pytest.raises(DataFileError, match="an encoding is one of text files"):
+        read_table(written(tmp_path, ".parquet"), encoding="cp1252")
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".parquet", ".feather"])
+def test_a_format_goes_before_the_suffix(tmp_path, kind):
+    path = written(tmp_path, kind).rename(tmp_path / "table.dat")
+    with pytest.raises(DataFileError, match="name its format") as caught:
+        read_table(path)
+    assert caught.value.arguments == {"format": "csv"}
+    assert read_table(path, format=kind[1:])["age"].tolist() == [31, 45, 28]
+    assert len(pd.concat(iter_table(path, format=kind[1:]))) == 3
+    with pytest.raises(DataFileError, match="there is no format 'xls'; choose one of csv, tsv"):
+        read_table(path, format="xls")
+    (tmp_path / "rows.txt").write_text("1 1:2\n")
+    assert read_matrix(tmp_path / "rows.txt", format="svm").y.tolist() == [1]
+    assert file_kind("a.csv", "libsvm") == "svmlight"
+
+
+def test_whole_numbers_that_doubles_do_not_hold_stay_apart(tmp_path):
+    path = tmp_path / "a.csv"
+    numbers = [10**19 + 10**18 + k for k in range(3)]
+    path.write_text("h,q\n" + "\n".join(f"{k},1.5e300" for k in numbers) + f"\n,{10**300}\n")
+    frame = read_table(path)
+    assert frame["h"].tolist()[:3] == [str(k) for k in numbers]
+    assert frame["q"].dtype == np.float64
+    # With gaps, in integers of 64 bits.
+    path.write_text("h,q\n" + "\n".join(f"{2**60 + k},1" for k in range(3)) + "\n,2\n")
+    assert read_table(path)["h"].tolist()[:3] == [str(2**60 + k) for k in range(3)]
+
+
+def test_columns_without_a_name_are_called_by_their_place(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",a,\n1,2,3\n")
+    assert read_table(path).to_dict("list") == {"column 1 (no name)": [1], "a": [2], "column 3 (no name)": [3]}
+    pa.parquet.write_table(pa.table({"": [1], "a": [2]}), tmp_path / "a.parquet")
+    assert list(read_table(tmp_path / "a.parquet").columns) == ["column 1 (no name)", "a"]
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_words_that_stand_for_a_missing_number(tmp_path, mark):
+    path = tmp_path / "a.csv"
+    number = "1.5" if mark == "," else "1,5"
+    path.write_text(f"a{mark}b\n{number}{mark}oops\noops {mark}2\n{mark}3\n 4{mark}4\n")
+    frame = read_table(path, missing={"a": ["oops"], "not there": ["x"]})
+    assert_array_equal(frame["a"], [1.5, np.nan, np.nan, 4.0])
+    assert frame["b"].tolist() == ["oops", "2", "3", "4"]
+    with pytest.raises(DataFileError, match=r"a.csv, line 2: the column 'b' has 'oops', and a number is expected"):
+        read_table(path, missing={"b": ["other"]})
 
 
 JUNK = st.one_of(

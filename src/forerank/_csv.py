@@ -27,15 +27,21 @@ _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"]
 
 
-_NOT_UTF8 = "not text in UTF-8; save the file in that encoding"
+# Doubles hold all whole numbers up to this one.
+_LARGEST_EXACT = 2**53
 
 
 class CsvProblem(ValueError):
-    """What is wrong with a CSV file, and in which line."""
+    """What is wrong with a CSV file, in which line, and the arguments of the reader that may help."""
 
-    def __init__(self, problem: str, line: int | None = None) -> None:
-        self.problem, self.line = problem, line
+    def __init__(self, problem: str, line: int | None = None, arguments: Mapping[str, Any] | None = None) -> None:
+        self.problem, self.line, self.arguments = problem, line, dict(arguments or {})
         super().__init__(problem)
+
+
+def named(names: Sequence[str]) -> list[str]:
+    """Names of columns; one without a name is called by its place."""
+    return [name if name.strip() else f"column {k} (no name)" for k, name in enumerate(names, start=1)]
 
 
 @dataclass(frozen=True)
@@ -73,10 +79,8 @@ class CsvFile:
                 head += more
                 self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
                 text = head[len(self._skipped) :]
-                if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise CsvProblem("this is text in UTF-16; save it in UTF-8")
                 if b"\x00" in text:
-                    raise CsvProblem("this is not a text file")
+                    raise _binary_problem(text)
                 first = (text.splitlines() or [b""])[0]
                 self.delimiter = delimiter or max(DELIMITERS, key=lambda mark, line=first: line.count(mark.encode()))  # type: ignore[misc]
                 ends, _ = _row_ends(text, self.delimiter)
@@ -119,8 +123,11 @@ class CsvFile:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Any] | None = None,
         categories: int = 0,
+        missing: Mapping[str, Sequence[str]] | None = None,
     ) -> Any:
         """The rows of a block as a pyarrow table.
+
+        Whole numbers that neither integers of 64 bits nor doubles hold stay the text that they are.
 
         Parameters
         ----------
@@ -131,7 +138,29 @@ class CsvFile:
             Others are guessed.
         categories : int, default=0
             Columns of at most so many different strings become dictionaries.
+        missing : mapping from names to words, optional
+            Columns of numbers, and the words in them that stand for a missing one.
         """
+        import pyarrow as pa
+
+        words = {name: words for name, words in (missing or {}).items() if columns is None or name in columns}
+        types = dict(types or {}) | dict.fromkeys(words, pa.string())
+        table = self._parsed(block, columns, types, categories)
+        for name in words:
+            table = table.set_column(
+                table.column_names.index(name), name, self._numbers(table[name], words[name], block, name)
+            )
+        large = [field.name for field in table.schema if field.name not in types and _is_beyond_integers(table, field)]
+        if large:
+            texts = self._parsed(block, large, dict.fromkeys(large, pa.string()), 0)
+            for name in large:
+                if _all_whole_numbers(texts[name]):
+                    table = table.set_column(table.column_names.index(name), name, texts[name])
+        return table
+
+    def _parsed(
+        self, block: Block, columns: Sequence[str] | None, types: Mapping[str, Any] | None, categories: int
+    ) -> Any:
         import pyarrow as pa
         from pyarrow import csv
 
@@ -155,18 +184,50 @@ class CsvFile:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
             raise self._problem(error, block) from None
         if any(_is_bytes(kind) for kind in table.schema.types):
-            raise CsvProblem(_NOT_UTF8, block.line + _lines_before_bad_utf8(block.text))
+            raise _encoding_problem(block.text, block.line)
         return table
 
-    def tables(self, *, columns: Sequence[str] | None = None, types: Any = None, categories: int = 0) -> Iterator[Any]:
+    def _numbers(self, column: Any, words: Sequence[str], block: Block, name: str) -> Any:
+        """Text as doubles; these words are missing ones, and any other is an error."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = pc.utf8_trim_whitespace(column)
+        is_word = pc.is_in(texts, value_set=pa.array([word.strip() for word in words], pa.string()))
+        texts = pc.if_else(is_word, pa.scalar(None, pa.string()), texts)
+        if self._decimal == ",":
+            texts = pc.replace_substring(texts, ",", ".")
+        try:
+            return pc.cast(texts, pa.float64())
+        except pa.ArrowInvalid as error:
+            found = re.search(r"string: '(.*)' as", first_line(error))
+            row = max(0, pc.index(texts, pa.scalar(found[1] if found else "")).as_py())
+            problem = f"the column {name!r} has {column[row].as_py()!r}, and a number is expected"
+            raise CsvProblem(problem, self._line_in(block, row)) from None
+
+    def tables(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        types: Any = None,
+        categories: int = 0,
+        missing: Mapping[str, Sequence[str]] | None = None,
+    ) -> Iterator[Any]:
         """All blocks as pyarrow tables, several being parsed at a time."""
 
         def parsed(block: Block) -> Any:
-            return self.parse(block, columns=columns, types=types, categories=categories)
+            return self.parse(block, columns=columns, types=types, categories=categories, missing=missing)
 
         return side_by_side(parsed, self.blocks())
 
-    def whole(self, *, columns: Sequence[str] | None = None, types: Any = None, categories: int = 0) -> Any:
+    def whole(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        types: Any = None,
+        categories: int = 0,
+        missing: Mapping[str, Sequence[str]] | None = None,
+    ) -> Any:
         """All rows as a pyarrow table; the type of a column is one that holds the values of all blocks.
 
         pyarrow's own reader of whole files keeps their text until it knows the types, which takes thrice the memory.
@@ -177,7 +238,7 @@ class CsvFile:
         while True:
             tables, found = list[Any](), dict[str, Any]()
             texts: set[str] = set()
-            for table in self.tables(columns=columns, types=given, categories=categories):
+            for table in self.tables(columns=columns, types=given, categories=categories, missing=missing):
                 for field in table.schema:
                     common = _common(found.get(field.name, field.type), field.type)
                     if common is None:
@@ -232,10 +293,13 @@ class CsvFile:
 
         try:
             self.header.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise _encoding_problem(self.header, self._first_line) from None
+        try:
             options = csv.ReadOptions(block_size=len(self.header) + 1)
-            names = csv.read_csv(pa.BufferReader(self.header), options, self._parsing()).column_names
-        except (pa.ArrowInvalid, UnicodeDecodeError):
-            raise CsvProblem("the header is not text in UTF-8", self._first_line) from None
+            names = named(csv.read_csv(pa.BufferReader(self.header), options, self._parsing()).column_names)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            raise CsvProblem(f"the header cannot be read ({first_line(error)})", self._first_line) from None
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise CsvProblem(f"the header names the column {twice[0]!r} more than once", self._first_line)
@@ -285,7 +349,7 @@ class CsvFile:
             problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
             return CsvProblem(problem, self._line_of_value(block, name, shown))
         if "UTF8" in text or "utf-8" in text.lower():
-            return CsvProblem(_NOT_UTF8, block.line + _lines_before_bad_utf8(block.text))
+            return _encoding_problem(block.text, block.line)
         return CsvProblem(f"cannot be read as CSV ({text})", block.line)
 
     def _line_of_value(self, block: Block, name: str, value: str) -> int:
@@ -390,9 +454,44 @@ def _is_bytes(kind: Any) -> bool:
     return types.is_binary(kind) or (types.is_dictionary(kind) and types.is_binary(kind.value_type))
 
 
-def _lines_before_bad_utf8(text: bytes) -> int:
+def _is_beyond_integers(table: Any, field: Any) -> bool:
+    """Whether a column of doubles has numbers of a size at which doubles leave whole numbers out."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if not types.is_floating(field.type):
+        return False
+    bounds = pc.min_max(table[field.name]).as_py()
+    return bounds["max"] is not None and max(bounds["max"], -bounds["min"]) > _LARGEST_EXACT
+
+
+def _all_whole_numbers(texts: Any) -> bool:
+    """Whether all values are digits alone: ids and hashes, since a quantity so large is written with an exponent."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(texts, r"^\s*[-+]?[0-9]+\s*$")).as_py())
+
+
+def _encoding_problem(text: bytes, line: int) -> CsvProblem:
+    """Which byte is not text in UTF-8, in which line, and what it is in the encoding that most such files have."""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        return text.count(b"\n", 0, error.start)
-    return 0
+        byte, line = text[error.start : error.start + 1], line + text.count(b"\n", 0, error.start)
+    else:
+        return CsvProblem("not text in UTF-8; name the encoding of the file", line, {"encoding": "cp1252"})
+    character = byte.decode("cp1252", "replace")
+    problem = f"not text in UTF-8: the byte 0x{byte.hex().upper()} is {character!r} in cp1252 (Windows, Latin-1)"
+    return CsvProblem(f"{problem}; name the encoding of the file, or save it in UTF-8", line, {"encoding": "cp1252"})
+
+
+def _binary_problem(text: bytes) -> CsvProblem:
+    """Text in UTF-16 has a zero in nearly every second byte; other zeros are no text."""
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if text[first:400:2].count(b"\x00") > 0.8 * len(text[first:400:2]) and b"\x00" not in text[1 - first : 40 : 2]:
+            return CsvProblem(
+                f"this looks like text in UTF-16 without a byte order mark; name the encoding {encoding}, or save it "
+                "in UTF-8",
+                arguments={"encoding": encoding},
+            )
+    return CsvProblem("this is not a text file")
