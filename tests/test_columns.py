@@ -15,7 +15,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from forerank import PairwiseRanker
-from forerank.columns import CategoryColumns, NumberColumns, TextColumn, as_frame, column_floats, plan_columns
+from forerank.columns import (
+    CategoryColumns,
+    NumberColumns,
+    TextColumn,
+    as_frame,
+    column_floats,
+    mixed_columns,
+    plan_columns,
+    with_types,
+)
 
 N = 60
 
@@ -66,6 +75,82 @@ def test_columns_are_told_apart():
 def test_numbers_may_be_ids_by_name(name, is_id):
     numbers = np.random.default_rng(0).permutation(100_000)[:50]
     assert (name in plan_columns(pd.DataFrame({name: numbers, "x": numbers % 7})).left_out) == is_id
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "Unnamed: 0.1", ""])
+@pytest.mark.parametrize("order", ["with gaps", "shuffled", "drawn again"])
+def test_row_numbers_of_pandas_are_no_feature(name, order):
+    rng = np.random.default_rng(0)
+    rows = {"with gaps": np.arange(0, 3 * N, 3), "shuffled": rng.permutation(5 * N)[:N]}
+    rows["drawn again"] = np.concatenate([np.arange(N - 20), np.arange(20)])
+    x = rng.normal(size=N)
+    plan = plan_columns(as_frame(pd.DataFrame({name: rows[order], "x": x, "age": rows[order]})))
+    assert plan.left_out == {name or "column 1 (no name)": "row numbers, as pandas writes them"}
+    # A column of that name that counts nothing is a column like others.
+    assert name in plan_columns(pd.DataFrame({name: rows[order] % 7, "x": x})).numbers
+    assert name in plan_columns(pd.DataFrame({name: x, "age": rows[order]})).numbers
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, "Int64", object])
+def test_whole_numbers_beyond_doubles_are_names(kind):
+    hashes = pd.Series([2**62 + k for k in range(N)]).astype(kind)
+    assert np.unique(hashes.astype(np.float64)).size == 1  # what doubles make of them
+    repeated = pd.Series([2**62 + k % 2 for k in range(N)]).astype(kind)
+    frame = as_frame(pd.DataFrame({"h": hashes, "r": repeated, "x": np.arange(N) % 7}))
+    plan = plan_columns(frame)
+    assert plan.left_out == {"h": "an id: another whole number beyond 2^53 in nearly every row"}
+    assert (plan.numbers, plan.categories) == (["x"], ["r"])
+    assert plan.transformer().fit(frame).get_feature_names_out().tolist() == ["x", f"r={2**62}", f"r={2**62 + 1}"]
+    gaps = as_frame(pd.DataFrame({"h": pd.array([None] * 3, dtype="Int64")}))
+    assert plan_columns(gaps).left_out == {"h": "empty"}
+
+
+def test_names_of_several_levels_are_joined():
+    names = [("price", "mean"), ("price", "max"), ("label", ""), (2020, 1)]
+    frame = pd.DataFrame(np.eye(4), columns=pd.MultiIndex.from_tuples(names))
+    assert as_frame(frame).columns.tolist() == ["price.mean", "price.max", "label", "2020.1"]
+    with pytest.raises(ValueError, match=r"more than one column 'a\.b'"):
+        as_frame(pd.DataFrame(np.eye(2), columns=pd.MultiIndex.from_tuples([("a", "b"), ("a.b", "")])))
+    assert as_frame(pd.DataFrame(np.eye(2), columns=["a", " "])).columns.tolist() == ["a", "column 2 (no name)"]
+
+
+def test_words_among_numbers():
+    rng = np.random.default_rng(0)
+    n = 2000
+    ages = pd.Series(rng.uniform(18, 80, n).round(1).astype(str), dtype=object)
+    ages[1201] = "unknwon"
+    codes = rng.choice(["1", "2", "B"], n, p=[0.5, 0.48, 0.02])
+    padded = np.where(np.arange(n) == 3, "x", [f"{k % 50:03d}" for k in range(n)])
+    jobs = rng.choice(["cook", "7"], n, p=[0.7, 0.3])
+    frame = pd.DataFrame({"age": ages, "code": codes, "padded": padded, "job": jobs, "n": rng.normal(size=n)})
+    for kind in (object, "category"):
+        found = {each.name: each for each in mixed_columns(frame.astype({"age": kind, "code": kind}))}
+        assert set(found) == {"age", "code", "padded"}
+        assert (found["age"].words, found["age"].n_words, found["age"].row) == (["unknwon"], 1, 1201)
+        assert [found[name].is_number for name in ("age", "code", "padded")] == [True, False, False]
+    read = with_types(frame, {"age": "number"}, lambda problem, row: ValueError(problem), missing={"age": ["unknwon"]})
+    expected = np.where(np.arange(n) == 1201, np.nan, pd.to_numeric(ages, errors="coerce"))
+    assert_allclose(read["age"], expected)
+
+
+def test_types_that_are_given():
+    frame = as_frame(pd.DataFrame({"id": np.arange(30), "x": [1.0, None, 2.5] * 10, "d": ["2021-03-04"] * 30}))
+    types = {"id": "number", "x": "category", "d": "date"}
+    typed = with_types(frame, types, lambda problem, row: ValueError(f"{row}: {problem}"))
+    plan = plan_columns(typed, types=types)
+    assert (plan.numbers, plan.categories, plan.dates, plan.left_out) == (["id"], ["x"], ["d"], {})
+    assert typed["x"].dropna().unique().tolist() == ["1", "2.5"]
+    assert plan.kinds(typed)["d"] == "date"
+    zoned = with_types(frame.assign(d="2021-03-04T10:00:00+01:00"), {"d": "date"}, lambda problem, row: ValueError())
+    assert plan.kinds(zoned)["d"] == "date with zone"
+    for name, values, message in (
+        ("x", ["1", "2", "old"] * 10, "2: the column 'x' has 'old', and a number is expected"),
+        ("d", ["2021-03-04", "04.03.2021", None] * 10, "1: the column 'd' has '04.03.2021', and a date such as"),
+        ("d", 20210304, "0: the column 'd' has '20210304', and a date such as"),
+    ):
+        kind = {"x": "number", "d": "date"}[name]
+        with pytest.raises(ValueError, match=message):
+            with_types(frame.assign(**{name: values}), {name: kind}, lambda p, row: ValueError(f"{row}: {p}"))
 
 
 def test_every_kind_becomes_columns_with_names():

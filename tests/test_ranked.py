@@ -297,10 +297,10 @@ def test_packed_output_is_packed(tmp_path, model):
 def test_numbers_are_no_dates_and_dates_no_numbers(tmp_path, model):
     frame = table(5).assign(seen=lambda f: pd.to_datetime(f["seen"]))
     for name, values, message in (
-        ("age", frame["seen"], "'age' has values that are not numbers, such as '2020-01-01"),
-        ("age", ["1", "2", None, "old", "3"], "'age' has values that are not numbers, such as 'old'"),
-        ("age", [True, False, True, True, True], "'age' has values that are not numbers, such as 'true'"),
-        ("seen", [20200101.0] * 5, r"'seen' has values that are not dates, such as '20200101\.0'"),
+        ("age", frame["seen"], "row 1: the column 'age' has '2020-01-01 00:00:00', and a number is expected"),
+        ("age", ["1", "2", None, "old", "3"], "row 4: the column 'age' has 'old', and a number is expected"),
+        ("age", [True, False, True, True, True], "row 1: the column 'age' has 'true', and a number is expected"),
+        ("seen", [20200101.0] * 5, r"row 1: the column 'seen' has '20200101\.0', and a date such as"),
     ):
         odd = frame.assign(**{name: values})
         odd.to_parquet(tmp_path / "in.parquet")
@@ -310,6 +310,40 @@ def test_numbers_are_no_dates_and_dates_no_numbers(tmp_path, model):
             rank_frame(model, odd)
     assert not (tmp_path / "out.csv").exists()
     assert len(rank_frame(model, frame.assign(age=["1", "2", None, "4", "5"]))) == 5
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out.tsv", "out.csv.gz", "out.parquet", "out.feather"])
+@pytest.mark.parametrize("kind", ["in.csv", "in.tsv", "in.parquet", "in.feather"])
+def test_no_rows_give_an_empty_list(tmp_path, model, kind, out):
+    frame = table(5).iloc[:0]
+    path, target = tmp_path / kind, tmp_path / out
+    if kind.endswith("parquet"):
+        frame.to_parquet(path)
+    elif kind.endswith("feather"):
+        frame.to_feather(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind.endswith("tsv") else ",")
+    for top in (None, 3):
+        found = rank_file(model, path, target, top=top, force=True)
+        assert (found.rows, found.written) == (0, 0)
+        readers = {"t": pd.read_parquet, "r": pd.read_feather}
+        read = readers.get(out[-1], lambda p: pd.read_csv(p, sep="\t" if out.endswith("tsv") else ","))
+        assert list(read(target).columns) == [*frame.columns, "score", "rank"]
+        assert len(read(target)) == 0
+    (tmp_path / "other.csv").write_text("a,b\n")
+    with pytest.raises(DataFileError, match="columns of the model that are not there"):
+        rank_file(model, tmp_path / "other.csv", target, force=True)
+
+
+def test_no_rows_of_a_matrix(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(tmp_path / "a.npz", X=X, y=X[:, 0] > 0)
+    np.savez(tmp_path / "none.npz", X=X[:0], y=X[:0, 0] > 0)
+    (tmp_path / "none.svm").write_text("# no rows\n")
+    matrix = fit(tmp_path / "a.npz", check=0)
+    for name in ("none.npz", "none.svm"):
+        assert rank_file(matrix, tmp_path / name, tmp_path / "out.csv", force=True).rows == 0
+        assert (tmp_path / "out.csv").read_text() == "row,label,score,rank\n"
 
 
 def test_any_names_may_be_sorted(tmp_path, model):

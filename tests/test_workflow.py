@@ -186,7 +186,7 @@ def test_numbers_in_disguise_are_named(tmp_path):
     frame = pd.DataFrame({"z": x**2, "late": x.astype(str), "money": [f"${v:.2f}" for v in x * 100], "y": x > 0})
     frame.loc[30, "late"] = "oops"
     notes = " ".join(fit(frame, "y", check=0).notes)
-    assert "left out late: words among its numbers, such as 'oops'" in notes
+    assert "late: 1 of 60 values is no number ('oops' in row 31): taken as missing" in notes
     assert "left out money: not read as numbers, being written like '$" in notes
     # A decimal comma, where the delimiter leaves no doubt.
     frame[["z", "y"]].to_csv(tmp_path / "eu.csv", index=False, sep=";", decimal=",")
@@ -287,12 +287,13 @@ def test_matrices(tmp_path):
 
 
 LABELS = [
-    (["1", "0", "1", "yes"], None, "line 5: mixed labels in 'y': 'yes' among 0, 1, yes"),
-    (["a", "b", "c", "a"], None, "'y' has 3 different labels (a, b, c); name the positive one"),
-    (["a", "a", "a", "a"], None, "all labels in 'y' are a"),
-    (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here"),
-    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; there are a, b"),
-    (["a", "a", "a", "a"], "a", "all labels in 'y' are a"),
+    (["1", "0", "1", "yes"], None, "line 5: mixed labels in 'y': 'yes' among '0', '1', 'yes'"),
+    (["a", "b", "c", "a"], None, "'y' has 3 different labels ('a', 'b', 'c'); name the positive one"),
+    (["a", "a", "a", "a"], None, "all labels in 'y' are 'a'"),
+    (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here (1 of 4 rows has none)"),
+    (["a", "b", "a", "  "], None, "line 5: the label 'y' is missing here (1 of 4 rows has none)"),
+    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; there are 'a', 'b'"),
+    (["a", "a", "a", "a"], "a", "all labels in 'y' are 'a'"),
 ]
 
 
@@ -416,6 +417,223 @@ def test_contributions_add_up_to_the_score():
         explain(model, frame, rows=[201])
     with pytest.raises(ValueError, match="RankBoost has no weights by column"):
         explain(fit(frame, "y", ranker="RankBoost", check=0))
+
+
+def test_words_add_up_to_what_their_text_adds():
+    frame = typed(200)
+    frame.loc[frame.index[3], "note"] = None
+    model = fit(frame, "y", ranker="PairwiseRanker", params={"alpha": 0.01}, check=0)
+    weight = {each.name: each.weight for each in explain(model).weights}
+    for n_named in (2, 50):
+        found = explain(model, frame, rows=[1, 2, 4], words=n_named).contributions
+        for each in found:
+            total = each["constant"] + sum(term["adds"] for term in each["columns"].values())
+            assert_allclose(total, each["score"])
+            note = each["columns"]["note"]
+            assert_allclose(sum(note["words"].values()) + note["other_words"]["adds"], note["adds"], atol=1e-12)
+            said = set() if note["value"] is None else set(note["value"].replace('"', "").split())
+            assert set(note["words"]) <= said
+            assert len(note["words"]) == min(n_named, len(said))
+            assert note["other_words"]["count"] == max(0, len(said) - n_named)
+            assert all(np.sign(adds) == np.sign(weight[f"note: {word}"]) for word, adds in note["words"].items())
+        assert found[2]["columns"]["note"]["adds"] == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.1, 1 / 3])
+def test_fractions_are_grades(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    grade = np.clip(np.round(X[:, 0] + 0.7 * rng.normal(size=150)), -1, 1) + 1
+    whole, parts = (pd.DataFrame(X, columns=["a", "b"]).assign(y=grade * unit) for unit in (1.0, scale))
+    for ranker in ("Ranker", "RankNCG"):
+        models = [fit(frame, "y", ranker=ranker, seed=1) for frame in (whole, parts)]
+        assert list(models[1].summary["classes"].values()) == list(models[0].summary["classes"].values())
+        for one, other in zip(models[0].summary["measures"], models[1].summary["measures"], strict=True):
+            assert_allclose([one["value"], one["low"]], [other["value"], other["low"]])
+        assert_allclose(evaluate(models[1], parts).y, parts["y"])
+    assert list(fit(whole.assign(y=grade / 2), "y", check=0).summary["classes"]) == ["0", "0.5", "1"]
+
+
+def test_names_of_several_levels():
+    frame = typed(120)
+    levels = pd.MultiIndex.from_tuples([("a", name) if name != "y" else ("y", "") for name in frame.columns])
+    model = fit(frame.set_axis(levels, axis=1), ("y", ""), drop=[("a", "seen")], check=0)
+    assert set(model.columns) == {"a.age", "a.job", "a.city", "a.note"}
+    assert model.target == "y"
+    plain = fit(frame, "y", drop=["seen"], check=0)
+    given = frame.set_axis(levels, axis=1).set_index([("a", "city"), ("a", "id")], drop=False)
+    assert_allclose(evaluate(model, given).scores, evaluate(plain, frame).scores, atol=1e-8)
+    ranked = rank_frame(model, given)
+    assert ranked.columns[-2:].tolist() == [("score", ""), ("rank", "")]
+    assert_allclose(ranked["score"], rank_frame(plain, frame)["score"], atol=1e-8)
+
+
+def test_spaces_around_labels_are_no_label_of_their_own(tmp_path):
+    frame = typed(200)
+    expected = fit(frame, "y", check=0)
+    rows = frame.index[frame["y"] == "yes"][:7]
+    spaced = frame.assign(y=frame["y"].mask(frame.index.isin(rows), " yes"))
+    for positive in (None, "yes", " yes"):
+        model = fit(spaced, "y", positive=positive, check=0)
+        assert model.summary["classes"]["yes"] == expected.summary["classes"]["yes"]
+        assert "labels in 'y' are read without the spaces around them: ' yes' (7) as 'yes'" in model.notes
+        assert_allclose(model.estimator.decision_function(frame), expected.estimator.decision_function(frame))
+    found = evaluate(expected, spaced)
+    assert found.y.tolist() == (frame["y"] == "yes").tolist()
+    assert any("' yes' (7) as 'yes'" in note for note in found.notes)
+
+
+def numbers_with_a_word(directory, n=2000):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(18, 80, n).round(1), "z": rng.normal(size=n)})
+    frame["y"] = np.where(frame["age"] / 10 + rng.normal(size=n) > 5, "yes", "no")
+    words = frame.assign(age=frame["age"].astype(str).mask(frame.index == 1201, "unknwon"))
+    words.to_csv(directory / "a.csv", index=False)
+    words.to_parquet(directory / "a.parquet")
+    return frame.assign(age=frame["age"].mask(frame.index == 1201))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_one_bad_word_among_numbers_is_named(tmp_path, suffix):
+    frame = numbers_with_a_word(tmp_path)
+    path = tmp_path / f"a.{suffix}"
+    model = fit(path, "y", ranker="PairwiseRanker", check=0)
+    place = "line 1,203" if suffix == "csv" else "row 1,202"
+    note = f"age: 1 of 2,000 values is no number ('unknwon' in {place}): taken as missing"
+    assert any(each.startswith(note) for each in model.notes)
+    assert model.columns == {"age": "number", "z": "number"}
+    plain = fit(frame, "y", ranker="PairwiseRanker", check=0)
+    scores = evaluate(plain, frame).scores
+    # The word that stood for a missing number does so in other files, too; another word does not.
+    save_model(model, tmp_path / "m.forerank")
+    kept = load_model(tmp_path / "m.forerank")
+    for other in ("csv", "parquet"):
+        assert_allclose(evaluate(kept, tmp_path / f"a.{other}").scores, scores, atol=1e-8)
+        rank_file(kept, tmp_path / f"a.{other}", tmp_path / "out.csv", force=True)
+        assert_allclose(pd.read_csv(tmp_path / "out.csv")["score"], np.sort(scores)[::-1], atol=1e-8)
+    (tmp_path / "b.csv").write_text("age,z\nunknwon,1\n50,2\nold,3\n")
+    with pytest.raises(DataFileError, match=r"b.csv, line 4: the column 'age' has 'old', and a number is expected"):
+        rank_file(kept, tmp_path / "b.csv", tmp_path / "out.csv", force=True)
+    with pytest.raises(DataFileError, match=f"{place}.*'unknwon', and a number is expected".replace(",", ",?")):
+        fit(path, "y", types={"age": "number"})
+    assert fit(path, "y", types={"age": "category"}, check=0).columns["age"] == "category"
+    assert fit(path, "y", types={"age": "text"}, check=0).columns["age"] == "text"
+
+
+def test_types_that_are_given_hold_for_new_files(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "zip": rng.choice([1010, 1020, 8010], n),
+            "code": rng.choice(["7", "07"], n),
+            "when": np.where(np.arange(n) % 3 == 0, "2021-03-04", "2022-01-01 10:00"),
+            "zone": "2021-03-04T10:00:00Z",
+            "row": np.arange(n),
+            "z": rng.normal(size=n),
+        }
+    )
+    odds = 2.0 * (frame["zip"] == 8010) + (frame["code"] == "07") + frame["z"]
+    frame["y"] = np.where(odds + rng.logistic(size=n) > 1.5, 1, 0)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    types = {"zip": "category", "code": "category", "when": "date", "zone": "date", "row": "number"}
+    model = fit(tmp_path / "a.csv", "y", types=types, check=0)
+    assert model.columns == {
+        "row": "number",
+        "z": "number",
+        "when": "date",
+        "zone": "date with zone",
+        "zip": "category",
+        "code": "category",
+    }
+    assert {"zip=8010", "code=07"} <= {each.name for each in explain(model).weights}
+    scores = evaluate(model, tmp_path / "a.csv").scores
+    rank_file(model, tmp_path / "a.csv", tmp_path / "out.csv")
+    assert_allclose(pd.read_csv(tmp_path / "out.csv")["score"], np.sort(scores)[::-1], atol=1e-10)
+    # In memory, with a gap that makes doubles of the numbers.
+    gaps = frame.assign(zip=frame["zip"].astype(float).where(frame.index > 0))
+    assert_allclose(evaluate(model, gaps).scores[1:], scores[1:], atol=1e-10)
+    assert_allclose(evaluate(fit(frame, "y", types=types, check=0), frame).scores, scores, atol=1e-6)
+    with pytest.raises(DataFileError, match=r"line 2: the column 'zip' has '\d+', and a date such as 2021-03-04"):
+        fit(tmp_path / "a.csv", "y", types={"zip": "date"})
+    for wrong, message in (
+        ({"zop": "number"}, "no column 'zop'; did you mean 'zip'"),
+        ({"zip": "numeric"}, "'numeric'; choose one of number, category, text, date"),
+        ({"y": "number"}, "'y' is the target"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(tmp_path / "a.csv", "y", types=wrong)
+    with pytest.raises(ValueError, match="'zip' is not used"):
+        fit(frame, "y", types=types, drop=["zip"])
+    with pytest.raises(DataFileError, match="columns of a matrix have no names"):
+        fit(Matrix(np.eye(4), np.arange(4) % 2, None), types={"a": "number"})
+
+
+def test_the_encoding_of_a_model_is_for_files_that_are_not_in_utf8(tmp_path):
+    frame = table(200).assign(city=lambda f: f["city"].replace({"rome": "Zürich", "oslo": "Málaga"}))
+    for encoding in ("cp1252", "utf-8", "utf-16"):
+        frame.to_csv(tmp_path / f"{encoding}.csv", index=False, encoding=encoding)
+    with pytest.raises(DataFileError, match=r"0xFC is 'ü' in cp1252.*name the encoding|0xE1 is 'á'"):
+        fit(tmp_path / "cp1252.csv", "y")
+    model = fit(tmp_path / "cp1252.csv", "y", encoding="cp1252", check=0)
+    save_model(model, tmp_path / "m.forerank")
+    model = load_model(tmp_path / "m.forerank")
+    expected = fit(tmp_path / "utf-16.csv", "y", check=0).estimator
+    scores = expected.decision_function(frame.assign(seen=pd.to_datetime(frame["seen"])))
+    for encoding in ("cp1252", "utf-8", "utf-16"):
+        path = tmp_path / f"{encoding}.csv"
+        assert_allclose(evaluate(model, path).scores, scores, atol=1e-8)
+        assert_allclose(explain(model, path, rows=[1]).contributions[0]["score"], scores[0], atol=1e-8)
+        found = rank_file(model, path, tmp_path / "out.csv", force=True)
+        assert found.strangers == []
+        assert set(pd.read_csv(tmp_path / "out.csv")["city"]) == {"Zürich", "Málaga"}
+    garbled = evaluate(model, tmp_path / "utf-8.csv", encoding="cp1252").scores
+    assert not np.allclose(garbled, scores)  # what is said goes before what is seen
+    with pytest.raises(DataFileError, match="an encoding is one of CSV files"):
+        fit(frame, "y", encoding="cp1252")
+
+
+def test_rows_without_a_label_are_skipped_where_that_is_asked_for(tmp_path):
+    frame = typed(200)
+    unlabelled = frame.index % 10 == 3
+    gaps = frame.assign(y=frame["y"].mask(unlabelled, np.where(frame.index % 20 == 3, " ", None)))
+    gaps.assign(seen=gaps["seen"].astype(str)).to_csv(tmp_path / "a.csv", index=False)
+    expected = fit(frame[~unlabelled], "y", check=0)
+    with pytest.raises(DataFileError, match=r"20 of 200 rows have none\); give it, or skip") as caught:
+        fit(gaps, "y")
+    assert caught.value.arguments == {"skip_unlabelled": True}
+    for data in (gaps, tmp_path / "a.csv"):
+        model = fit(data, "y", skip_unlabelled=True, check=0)
+        assert model.notes[0] == "20 of 200 rows without a label are left out"
+        assert model.summary["rows"] == 180
+        assert_allclose(model.estimator.decision_function(frame), expected.estimator.decision_function(frame))
+        found = evaluate(model, data)
+        assert found.notes == ["20 of 200 rows without a label are left out"]
+        assert found.measures == evaluate(expected, frame[~unlabelled]).measures
+        with pytest.raises(DataFileError, match="is missing here"):
+            evaluate(model, data, skip_unlabelled=False)
+    # Lines are still those of the file.
+    lines = (tmp_path / "a.csv").read_text().replace(",yes\n", ",1\n").replace(",no\n", ",0\n").splitlines()
+    lines[-1] = lines[-1].rpartition(",")[0] + ",maybe"
+    (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataFileError, match=f"line {len(lines)}: mixed labels"):
+        fit(tmp_path / "b.csv", "y", skip_unlabelled=True)
+    with pytest.raises(DataFileError, match="no row has a label"):
+        fit(frame.assign(y=None), "y", skip_unlabelled=True)
+    X, y = np.eye(6), np.array([1.0, 0.0, np.nan, 1.0, 0.0, np.nan])
+    assert fit(Matrix(X, y, None), skip_unlabelled=True, check=0).summary["rows"] == 4
+
+
+def test_a_format_for_a_file_without_a_suffix(tmp_path):
+    frame = table(100)
+    frame.to_csv(tmp_path / "rows.dat", index=False)
+    with pytest.raises(DataFileError, match="name its format"):
+        fit(tmp_path / "rows.dat", "y")
+    model = fit(tmp_path / "rows.dat", "y", format="csv", check=0)
+    found = evaluate(model, tmp_path / "rows.dat", format="csv")
+    ranked = rank_file(model, tmp_path / "rows.dat", tmp_path / "out.csv", format="csv")
+    assert found.rows == ranked.rows == 100
+    assert explain(model, tmp_path / "rows.dat", format="csv").contributions[0]["score"] == found.scores.max()
 
 
 def test_a_file_of_an_earlier_version_still_ranks():

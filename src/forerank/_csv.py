@@ -338,14 +338,11 @@ class CsvFile:
         value = re.search(r"In CSV column #(\d+): .*conversion error to ([^:]+): [^']*'(.*)'", text)
         if value:
             name, kind, shown = self.names[int(value[1])], value[2], value[3]
-            zone = " with a zone" if "tz=" in kind else " without a zone" if kind.startswith("time") else ""
-            kind = (
-                "a number"
-                if kind in ("double", "int64")
-                else f"a date{zone}"
-                if kind.startswith(("time", "date"))
-                else kind
-            )
+            if kind in ("double", "int64"):
+                kind = "a number"
+            elif kind.startswith(("time", "date")):
+                zone = "with a zone" if "tz=" in kind else "without a zone"
+                kind = f"a date {zone}" if "zone offset" in text else "a date such as 2021-03-04"
             problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
             return CsvProblem(problem, self._line_of_value(block, name, shown))
         if "UTF8" in text or "utf-8" in text.lower():

@@ -59,7 +59,27 @@ Positive = Annotated[
 Group = Annotated[
     str | None, typer.Option("--group", "-g", help="The column of groups (queries) within which rows are ranked.")
 ]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help="A column not to use; may be repeated.")]
+Drop = Annotated[list[str] | None, typer.Option("--drop", "--ignore", help="A column not to use; may be repeated.")]
+Category = Annotated[
+    list[str] | None,
+    typer.Option("--category", metavar="COLUMN", help="A column of categories, whatever its values; may be repeated."),
+]
+Number = Annotated[
+    list[str] | None,
+    typer.Option("--number", metavar="COLUMN", help="A column of numbers; another value is an error. May be repeated."),
+]
+Text = Annotated[list[str] | None, typer.Option("--text", metavar="COLUMN", help="A column of texts; may be repeated.")]
+Date = Annotated[
+    list[str] | None,
+    typer.Option("--date", metavar="COLUMN", help="A column of dates, such as 2021-03-04; may be repeated."),
+]
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave rows without a label out, and say how many.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Of a CSV file, such as cp1252. Default: UTF-8, or UTF-16 where it says so."),
+]
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
@@ -71,7 +91,11 @@ Metric = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Of a CSV file; guessed from its header.")]
 Format = Annotated[
-    str, typer.Option("--format", help="What standard input is: csv, tsv, parquet, feather, svm or npz.")
+    str | None,
+    typer.Option(
+        "--format",
+        help="What the file is: csv, tsv, parquet, feather, svm or npz. Default: by its suffix; standard input is CSV.",
+    ),
 ]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing", help="Take columns of the model that the file lacks for empty ones.")
@@ -136,6 +160,11 @@ def fit(
     positive: Positive = None,
     group: Group = None,
     drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    text: Text = None,
+    date: Date = None,
+    skip_unlabelled: SkipUnlabelled = False,
     check: Annotated[
         float, typer.Option("--check", help="The share of rows kept aside to measure the ranking on; 0 for none.")
     ] = 0.2,
@@ -143,7 +172,8 @@ def fit(
         bool, typer.Option("--calibrate", help="Also learn probabilities, by cross-validation; see 'forerank rank'.")
     ] = False,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
     force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -186,6 +216,10 @@ def fit(
                     check=check,
                     seed=seed,
                     delimiter=delimiter,
+                    types=_types(category, number, text, date),
+                    encoding=encoding,
+                    format=format,
+                    skip_unlabelled=skip_unlabelled,
                     say=say,
                 )
             )
@@ -202,7 +236,7 @@ def fit(
     if not quiet:
         console.print(f"{counted(summary['rows'], 'row')} of {escape(summary['source'])}: {escape(_classes(summary))}")
         for note in model.notes:
-            console.print(f"  {escape(note)}", highlight=False)
+            console.print(f"  {escape(_with_option(note))}", highlight=False)
     if "choice" in summary:
         console.print(escape(summary["choice"]["reason"]), highlight=False)
         if not quiet:
@@ -239,7 +273,8 @@ def rank(
         bool, typer.Option("--probability", help="Add a column of the probability of the positive label.")
     ] = False,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
     allow_missing: AllowMissing = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -270,6 +305,8 @@ def rank(
                 top=top,
                 probability=probability,
                 delimiter=delimiter,
+                encoding=encoding,
+                format=format,
                 allow_missing=allow_missing,
                 force=force,
                 digits=_DIGITS_ON_SCREEN if out == "-" and sys.stdout.isatty() else None,
@@ -313,7 +350,9 @@ def evaluate(
         Path | None, typer.Option("--curves", help="Draw ROC, precision-recall and hits-in-the-first-k into this PNG.")
     ] = None,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
+    skip_unlabelled: SkipUnlabelled = False,
     allow_missing: AllowMissing = False,
     force: Force = False,
     seed: Seed = 0,
@@ -344,6 +383,9 @@ def evaluate(
                     seed=seed,
                     delimiter=delimiter,
                     allow_missing=allow_missing,
+                    encoding=encoding,
+                    format=format,
+                    skip_unlabelled=skip_unlabelled or None,
                 )
             )
             if curves is not None:
@@ -359,13 +401,13 @@ def evaluate(
                 "confidence": confidence,
                 "measures": [vars(each) for each in found.measures],
                 "by": {part: [vars(each) for each in measures] for part, measures in found.parts.items()},
+                "notes": found.notes,
                 "warnings": remarks,
             }
         )
         return
-    _remark(
-        remarks + [f"there are fewer than {counted(place, 'row')}" for place in k or () if place > found.rows], quiet
-    )
+    short = [f"there are fewer than {counted(place, 'row')}" for place in k or () if place > found.rows]
+    _remark(found.notes + remarks + short, quiet)
     console = _console()
     title = f"{counted(found.rows, 'row')}: " + ", ".join(f"{name}: {count:,}" for name, count in found.classes.items())
     console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
@@ -409,12 +451,18 @@ def compare(
     positive: Positive = None,
     group: Group = None,
     drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    text: Text = None,
+    date: Date = None,
+    skip_unlabelled: SkipUnlabelled = False,
     record: Annotated[
         Path | None, typer.Option("--record", help="Keep each fit in this file (JSON lines), and go on from it.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Fits at a time; -1 is one for each core.")] = 1,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -448,6 +496,10 @@ def compare(
                     progress=progress,
                     n_jobs=jobs,
                     delimiter=delimiter,
+                    types=_types(category, number, text, date),
+                    encoding=encoding,
+                    format=format,
+                    skip_unlabelled=skip_unlabelled,
                 )
             )
     if as_json:
@@ -464,7 +516,7 @@ def _print_comparison(found: Any, remarks: list[str], quiet: bool) -> None:
     console, remarks = _console(), remarks + [str(each) for each in found.warnings] + found.errors()
     if not quiet:
         for note in found.notes:
-            console.print(f"  {escape(note)}", highlight=False)
+            console.print(f"  {escape(_with_option(note))}", highlight=False)
     times = "" if len(found.seeds) == 1 else f", {len(found.seeds)} times"
     table = Table(title=f"{counted(found.rows, 'row')}, {counted(found.folds, 'fold')}{times}", title_justify="left")
     for column in ("method", escape(found.title), "std", "to the best", "p", "s per fit"):
@@ -507,8 +559,14 @@ def report(
     positive: Positive = None,
     group: Group = None,
     drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    text: Text = None,
+    date: Date = None,
+    skip_unlabelled: SkipUnlabelled = False,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
     force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -527,6 +585,8 @@ def report(
 
         rivals = [] if against == ["none"] else against or ["logistic-regression-cv"]
         options: dict[str, Any] = {"group": group, "positive": positive, "drop": drop or [], "delimiter": delimiter}
+        options |= {"types": _types(category, number, text, date), "encoding": encoding, "format": format}
+        options["skip_unlabelled"] = skip_unlabelled
         with _spooled(file, format) as path, _status(quiet) as say:
 
             def work() -> Any:
@@ -591,12 +651,16 @@ def explain(
     ] = None,
     weights: Annotated[int, typer.Option("--weights", min=0, help="How many weights, the largest first.")] = 20,
     delimiter: Delimiter = None,
-    format: Format = "csv",
+    encoding: Encoding = None,
+    format: Format = None,
     allow_missing: AllowMissing = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what scores are made of: the largest weights by column, and what each column adds to the score of a row."""
+    """Say what scores are made of: the largest weights by column, and what each column adds to the score of a row.
+
+    What is shown of a row adds up to its score: the columns that add most, the others together, and the constant.
+    """
     with _one_line_errors():
         from forerank import workflow
         from forerank.models import load_model
@@ -604,7 +668,13 @@ def explain(
         loaded = load_model(model)
         with _spooled(file or "", format) as path:
             found = workflow.explain(
-                loaded, path if file else None, rows=row, delimiter=delimiter, allow_missing=allow_missing
+                loaded,
+                path if file else None,
+                rows=row,
+                delimiter=delimiter,
+                allow_missing=allow_missing,
+                encoding=encoding,
+                format=format,
             )
     if as_json:
         shown = [vars(each) for each in found.weights[:weights]]
@@ -619,14 +689,34 @@ def explain(
             table.add_row(escape(each.name), f"{each.weight:+.4f}")
         console.print(table)
     for reasons in found.contributions:
-        table = Table(title=f"Row {reasons['row']}: score {reasons['score']:.4f}", title_justify="left")
-        table.add_column("column")
-        table.add_column("value")
-        table.add_column("adds", justify="right")
-        for name, term in list(reasons["columns"].items())[: weights or None]:
-            value = "(missing)" if term["value"] is None else str(term["value"])
-            table.add_row(escape(name), escape(value[:40]), f"{term['adds']:+.4f}")
-        console.print(table)
+        console.print(_row_table(reasons, weights))
+
+
+def _row_table(reasons: dict[str, Any], most: int) -> Table:
+    """What a score is the sum of; of a text, its words stand in its place."""
+    table = Table(title=f"Row {reasons['row']}: score {reasons['score']:.4f}", title_justify="left")
+    table.add_column("column")
+    table.add_column("value")
+    table.add_column("adds", justify="right")
+    terms = list(reasons["columns"].items())
+    named = terms[: most or None]
+    for name, term in named:
+        value = "(missing)" if term["value"] is None else str(term["value"])[:40]
+        parts = [(f"{name}: {word}", adds) for word, adds in term.get("words", {}).items()]
+        if others := term.get("other_words", {}).get("count"):
+            parts.append((f"{name}: {_counted(others, 'other word')}", term["other_words"]["adds"]))
+        for k, (part, adds) in enumerate(parts or [(name, term["adds"])]):
+            table.add_row(escape(part), escape(value) if k == 0 else "", f"{adds:+.4f}")
+    if others := terms[len(named) :]:
+        table.add_row(_counted(len(others), "other column"), "", f"{sum(term['adds'] for _, term in others):+.4f}")
+    table.add_row("constant", "", f"{reasons['constant']:+.4f}")
+    table.add_section()
+    table.add_row("score", "", f"{reasons['score']:+.4f}")
+    return table
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 @app.command(epilog=_examples("forerank inspect bank.forerank"))
@@ -794,8 +884,27 @@ def _fail(error: Exception) -> NoReturn:
         text = f"writing: {error.strerror.lower()}"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
-    echo(f"forerank: {printable(text)}", err=True)
+    echo(f"forerank: {printable(text)}{_options_that_help(error)}", err=True)
     raise typer.Exit(2) from None
+
+
+def _options_that_help(error: Exception) -> str:
+    """The arguments that an error names, as options: functions and commands call them alike."""
+    arguments = getattr(error, "arguments", {}).items()
+    shown = [f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}" for name, value in arguments]
+    return f" ({', '.join(shown)})" if shown else ""
+
+
+# Notes of the library end in what to do; a command has an option for it.
+_OPTIONS = {
+    "name the type of the column": "--number, --category, --text or --ignore COLUMN",
+    "name the positive one": "--positive LABEL",
+}
+
+
+def _with_option(note: str) -> str:
+    option = next((option for end, option in _OPTIONS.items() if note.endswith(end)), None)
+    return note if option is None else f"{note} ({option})"
 
 
 def _warnings_of(action: Callable[[], Any]) -> tuple[Any, list[str]]:
@@ -822,8 +931,20 @@ def _refuse_same(out: Any, *inputs: Any) -> None:
             raise ValueError(f"{out} would overwrite what is read; choose another name")
 
 
+def _types(
+    category: list[str] | None, number: list[str] | None, text: list[str] | None, date: list[str] | None
+) -> dict[str, str]:
+    """The type of each column that has been given one."""
+    found: dict[str, str] = {}
+    for kind, names in (("category", category), ("number", number), ("text", text), ("date", date)):
+        for name in names or ():
+            if found.setdefault(name, kind) != kind:
+                raise ValueError(f"the column {name!r} is said to be {found[name]} and {kind}; give it one type")
+    return found
+
+
 @contextmanager
-def _spooled(file: str, format: str) -> Iterator[Path]:
+def _spooled(file: str, format: str | None) -> Iterator[Path]:
     """The file; standard input as a temporary one, since ranking looks at rows more than once."""
     if file != "-":
         yield Path(file)
@@ -831,14 +952,14 @@ def _spooled(file: str, format: str) -> Iterator[Path]:
     from forerank.io import DataFileError
 
     with TemporaryDirectory(prefix="forerank-") as directory:
-        path = Path(directory) / f"input.{format}"
+        path = Path(directory) / f"input.{format or 'csv'}"
         with path.open("wb") as copy:
             while part := sys.stdin.buffer.read(1 << 20):
                 copy.write(part)
         try:
             yield path
         except DataFileError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from None
+            raise DataFileError("standard input", error.problem, error.line, error.arguments) from None
 
 
 def _parameters(path: Path | None, words: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import datetime
 import decimal
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -22,21 +22,30 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from forerank._csv import named
 from forerank._words import counted, listed
-from forerank.io import to_frame
+from forerank.io import LARGEST_EXACT, to_frame
 
 __all__ = [
+    "COLUMN_TYPES",
     "CategoryColumns",
     "ColumnPlan",
+    "MixedColumn",
     "NumberColumns",
     "TableColumns",
     "TextColumn",
     "as_frame",
     "category_codes",
+    "column_name",
     "distinct",
+    "mixed_columns",
     "plan_columns",
     "value_places",
+    "with_types",
 ]
+
+# What a column may be said to be, and the list of a plan that it goes to.
+COLUMN_TYPES = {"number": "numbers", "category": "categories", "text": "texts", "date": "dates"}
 
 # Values that words are counted in.
 _LOOKED_AT = 20_000
@@ -46,6 +55,17 @@ _WORDS_OF_A_TEXT = 4.0
 _FEWEST_FOR_AN_ID = 20
 _OWN_VALUES = 0.95
 _NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
+# How pandas names the index of a frame that it wrote to a CSV file: not at all, or as it read that name again.
+_NAME_OF_ROW_NUMBERS = re.compile(r"Unnamed: 0(\.\d+)?|column 1 \(no name\)")
+# Of row numbers at least this share are distinct; fewer where tables were put together.
+_OWN_ROW_NUMBERS = 0.5
+# Where this share of the values are numbers, of which there are more than so many, and at most so many different words
+# are not, the words are taken for missing numbers.
+_NEARLY_ALL = 0.95
+_FEWEST_NUMBERS = 20
+_MOST_WORDS = 5
+_WHOLE_NUMBER = re.compile(r"[-+]?\d+")
+_ZERO_BEFORE_DIGITS = re.compile(r"[-+]?0\d")
 # Rows that are made into numbers at a time.
 _ROWS_AT_A_TIME = 1 << 16
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
@@ -119,8 +139,8 @@ class ColumnPlan:
 def as_frame(data: Any) -> Any:
     """A pandas frame of a pandas, polars or Arrow one, as `plan_columns` and the fitted steps expect it.
 
-    Names are strings, booleans the words "true" and "false", decimals doubles, spans of time days; infinite numbers are
-    missing.
+    Names are strings (see `column_name`), booleans the words "true" and "false", decimals doubles, spans of time days;
+    infinite numbers are missing. Whole numbers beyond 2^53, which doubles do not tell apart, are names: strings.
     """
     import pandas as pd
 
@@ -130,8 +150,9 @@ def as_frame(data: Any) -> Any:
         data = data.to_pandas()
     if not isinstance(data, pd.DataFrame):
         raise TypeError(f"A pandas or polars frame is expected, not {type(data).__name__}.")
-    if not all(isinstance(name, str) for name in data.columns):
-        data = data.rename(columns=str)
+    names = named([column_name(name) for name in data.columns])
+    if names != list(data.columns):
+        data = data.set_axis(names, axis=1)
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()][0]
         raise ValueError(f"The table has more than one column {twice!r}; names must differ.")
@@ -144,6 +165,10 @@ def as_frame(data: Any) -> Any:
             changed[name] = column / pd.Timedelta(days=1)
         elif column.dtype == object and _all_are(column, decimal.Decimal):
             changed[name] = column.astype(np.float64)
+        elif pd.api.types.is_integer_dtype(column.dtype):
+            known = column.dropna() if column.hasnans else column
+            if len(known) and max(int(known.max()), -int(known.min())) > LARGEST_EXACT:
+                changed[name] = column.map(str, na_action="ignore").astype(object)
         elif pd.api.types.is_float_dtype(column.dtype):
             finite = np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
             if not finite.all() and np.isinf(column.to_numpy(np.float64, na_value=np.nan)).any():
@@ -151,7 +176,18 @@ def as_frame(data: Any) -> Any:
     return data.assign(**changed) if changed else data
 
 
-def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
+def column_name(name: Any) -> str:
+    """The name of a column as a string; that of several levels is joined by points.
+
+    Examples
+    --------
+    >>> column_name(7), column_name(("price", "mean")), column_name(("label", ""))
+    ('7', 'price.mean', 'label')
+    """
+    return ".".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name)
+
+
+def plan_columns(frame: Any, *, exclude: Any = (), types: Mapping[str, str] | None = None) -> ColumnPlan:
     """Say what each column of a pandas frame is.
 
     Parameters
@@ -160,6 +196,8 @@ def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
         As from `as_frame`.
     exclude : iterable of str
         Columns that are something else, such as the target and the groups.
+    types : mapping, optional
+        Columns that are "number", "category", "text" or "date" whatever they look like; see `with_types`.
 
     Examples
     --------
@@ -174,7 +212,7 @@ def plan_columns(frame: Any, *, exclude: Any = ()) -> ColumnPlan:
     for name in frame.columns:
         if name in excluded:
             continue
-        kind, reason = _kind(frame[name])
+        kind, reason = (COLUMN_TYPES[types[name]], None) if types and name in types else _kind(frame[name])
         if reason is not None:
             plan.left_out[name] = reason
         else:
@@ -197,7 +235,11 @@ def _kind(column: Any) -> tuple[str, str | None]:
     if _holds_dates(column):
         return "dates", None
     if types.is_numeric_dtype(column.dtype):
-        if types.is_integer_dtype(column.dtype) and n_missing == 0 and len(values) == len(column) >= _FEWEST_FOR_AN_ID:
+        if types.is_integer_dtype(column.dtype) and n_missing == 0:
+            if _NAME_OF_ROW_NUMBERS.fullmatch(str(column.name)) and len(values) >= _OWN_ROW_NUMBERS * len(column):
+                return "", "row numbers, as pandas writes them"
+            if len(values) < max(len(column), _FEWEST_FOR_AN_ID):
+                return "numbers", None
             if np.ptp(values) == len(values) - 1:
                 return "", "an id: every whole number of a range once"
             if _NAME_OF_AN_ID.search(str(column.name)):
@@ -217,6 +259,8 @@ def _why_an_id(values: Any) -> str:
         return f"words among its numbers, such as {odd!r}: mend them"
     if odd is not None and np.mean([bool(_LIKE_A_NUMBER.match(value)) for value in some]) > 0.5:
         return f"not read as numbers, being written like {odd!r}"
+    if all(_WHOLE_NUMBER.fullmatch(value) for value in some) and any(abs(int(value)) > LARGEST_EXACT for value in some):
+        return "an id: another whole number beyond 2^53 in nearly every row"
     return "an id: another string in nearly every row"
 
 
@@ -226,6 +270,127 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class MixedColumn:
+    """A column of numbers with words among them.
+
+    Attributes
+    ----------
+    name : str
+    words : list of str
+        The different words.
+    n_words, n_known : int
+        Values that are words, and values that are not missing.
+    row : int
+        The first row with a word, counted from 0.
+    is_number : bool
+        Whether nearly all values are numbers, so that the words are taken for missing ones.
+    """
+
+    name: str
+    words: list[str]
+    n_words: int
+    n_known: int
+    row: int
+    is_number: bool
+
+
+def mixed_columns(frame: Any, *, exclude: Iterable[str] = ()) -> list[MixedColumn]:
+    """The columns of words of which at least half are numbers."""
+    excluded = set(exclude)
+    found = (_mixed_column(frame[name]) for name in frame.columns if name not in excluded)
+    return [each for each in found if each is not None]
+
+
+def _mixed_column(column: Any) -> MixedColumn | None:
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype) or _holds_dates(column):
+        return None
+    if column.dtype == object and _holds_containers(column):
+        return None
+    codes, values = distinct(column)
+    some = values[:: max(1, len(values) // 1000)]
+    if not any(_is_number(str(value)) for value in some):
+        return None
+    texts = pd.Series([str(value) for value in values], dtype=object)
+    is_word = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+    known = codes >= 0
+    rows = known & is_word[codes]
+    n_words, n_known = int(rows.sum()), int(known.sum())
+    if not n_words or 2 * n_words > n_known:
+        return None
+    words, numbers = texts[is_word].tolist(), texts[~is_word]
+    is_number = n_words <= (1 - _NEARLY_ALL) * n_known and len(words) <= _MOST_WORDS < _FEWEST_NUMBERS < len(numbers)
+    is_number = is_number and not any(_ZERO_BEFORE_DIGITS.match(text) for text in numbers)  # a code, such as 007
+    return MixedColumn(str(column.name), words, n_words, n_known, int(np.argmax(rows)), is_number)
+
+
+def with_types(
+    frame: Any,
+    types: Mapping[str, str],
+    refuse: Callable[[str, int], Exception],
+    *,
+    missing: Mapping[str, Sequence[str]] | None = None,
+) -> Any:
+    """A frame whose columns are of the given types; a value that is not is an error.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As from `as_frame`.
+    types : mapping from names to "number", "category", "text", "date" or "date with zone"
+    refuse : callable
+        Makes the error from what is wrong and the row in which it is, counted from 0.
+    missing : mapping from names to words, optional
+        The words in columns of numbers that stand for a missing one.
+    """
+    import pandas as pd
+
+    changed: dict[str, Any] = {}
+    for name, kind in types.items():
+        column = frame[name]
+        is_number = pd.api.types.is_numeric_dtype(column.dtype)
+        is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
+        if kind == "number" and not is_number:
+            words = (missing or {}).get(name)
+            if words:
+                column = column.astype(object).where(~column.astype(object).isin(words))
+            changed[name] = _read_as(pd.to_numeric, column, "a number", is_date, refuse)
+        elif kind.startswith("date") and not is_date and not _holds_dates(column):
+            changed[name] = _read_as(_dates, column, "a date such as 2021-03-04", is_number, refuse)
+        elif kind in ("category", "text") and is_number:
+            # 1 and 1.0 are one word: integers with gaps among them are doubles.
+            changed[name] = column.map(lambda v: str(int(v)) if float(v).is_integer() else str(v), na_action="ignore")
+    return frame.assign(**changed) if changed else frame
+
+
+def _dates(texts: Any, errors: str) -> Any:
+    """ISO 8601 alone: the day and the month of other ways of writing a date are anybody's guess."""
+    import pandas as pd
+
+    dates = pd.to_datetime(texts, errors=errors, format="ISO8601", utc=True)
+    first = texts.dropna().iloc[:1].astype(str)
+    has_zone = first.str.contains(r":.*(?:Z|[-+]\d\d(?::?\d\d)?)$").any()
+    return dates if has_zone else dates.dt.tz_localize(None)
+
+
+def _read_as(
+    read: Callable[..., Any], column: Any, what: str, is_another_kind: bool, refuse: Callable[[str, int], Exception]
+) -> Any:
+    """Words as numbers or dates. Numbers are no dates, and dates no numbers: pandas would take one for the other."""
+    import pandas as pd
+
+    given = column.notna()
+    texts = column.astype(object)
+    values = pd.Series(np.nan, index=column.index) if is_another_kind else read(texts, errors="coerce")
+    bad = (given & values.isna()).to_numpy()
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise refuse(f"the column {column.name!r} has {str(column.iloc[row])!r}, and {what} is expected", row)
+    return values
 
 
 def distinct(column: Any) -> tuple[NDArray[np.integer], Any]:

@@ -70,6 +70,7 @@ class DataFileError(ValueError):
     Attributes
     ----------
     path
+    problem : str
     line : int or None
     arguments : dict
         Arguments of the function that was called, by name, with which the file may be read.
@@ -78,7 +79,7 @@ class DataFileError(ValueError):
     def __init__(
         self, path: Any, problem: str, line: int | None = None, arguments: Mapping[str, Any] | None = None
     ) -> None:
-        self.path, self.line, self.arguments = path, line, dict(arguments or {})
+        self.path, self.problem, self.line, self.arguments = path, problem, line, dict(arguments or {})
         super().__init__(f"{path}{'' if line is None else f', line {line}'}: {problem}")
 
 

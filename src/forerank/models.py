@@ -97,6 +97,12 @@ _SUMMARY: dict[str, _Field] = {
     "choice": ("a dictionary", lambda value: isinstance(value, dict)),
     "n_columns": ("an integer", _is_int),
     "zero_based": ("a truth value", lambda value: isinstance(value, bool)),
+    "encoding": ("a string", lambda value: isinstance(value, str)),
+    "missing_words": (
+        "a dictionary of lists of strings",
+        lambda value: isinstance(value, dict) and all(map(_is_strings, value.values())),
+    ),
+    "skip_unlabelled": ("a truth value", lambda value: isinstance(value, bool)),
 }
 
 

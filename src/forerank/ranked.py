@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from forerank._csv import Block, CsvFile
 from forerank._files import first_line, opened_atomically
-from forerank.columns import as_frame
+from forerank.columns import as_frame, column_name
 from forerank.io import (
     DataFileError,
     check_readable,
@@ -31,6 +31,7 @@ from forerank.io import (
     own_errors,
     read_matrix,
     to_frame,
+    usual_encoding,
 )
 from forerank.models import Model
 from forerank.pairsums.sorting import argsort
@@ -39,6 +40,7 @@ from forerank.scoring import (
     column_types,
     matrix_scores,
     missing_columns,
+    missing_words,
     model_frame,
     probability_function,
     table_scores,
@@ -106,19 +108,25 @@ def rank_frame(
 
     wanted, added = _added(model, probability)
     given = as_frame(frame)
-    scores = table_scores(model)(model_frame(model, given, "the table", allow_missing=allow_missing))
+    prepared = model_frame(model, given, "the table", allow_missing=allow_missing)
+    scores = table_scores(model)(prepared) if len(prepared) else np.empty(0)
     sorter = Sorter(top)
     groups = None if model.group is None else _Numbering().of(_group_column(given, model.group, "the table"))
     sorter.add(pa.table({"row": np.arange(len(given))}), scores, groups)
     parts = list(sorter.sorted())
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(part.table["row"].to_numpy() for part in parts)])
     ranked = (frame.to_pandas() if hasattr(frame, "to_pandas") else frame).iloc[rows]
-    names = free_names(list(ranked.columns), wanted)
+    names = free_names([column_name(name) for name in ranked.columns], wanted)
     parts.append(
         Sorted(None, np.empty(0), np.empty(0, dtype=np.int64))
     )  # of no rows, a list has its columns all the same
     columns = [np.concatenate(each) for each in zip(*map(added, parts), strict=True)]
-    return ranked.assign(**dict(zip(names, columns, strict=True)))
+    if ranked.columns.nlevels == 1:
+        return ranked.assign(**dict(zip(names, columns, strict=True)))
+    ranked, levels = ranked.copy(), ranked.columns.nlevels
+    for name, values in zip(names, columns, strict=True):
+        ranked[(name, *[""] * (levels - 1))] = values
+    return ranked
 
 
 def rank_file(
@@ -129,13 +137,15 @@ def rank_file(
     top: int | None = None,
     probability: bool = False,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
     allow_missing: bool = False,
     force: bool = False,
     digits: int | None = None,
     memory: int = _MEMORY,
     progress: Progress = lambda share: None,
 ) -> RankedList:
-    """Write the ranked list of a file.
+    """Write the ranked list of a file; one without rows gives a list without rows.
 
     Parameters
     ----------
@@ -150,6 +160,11 @@ def rank_file(
         Write a column `probability` beside `score`: of the positive label, by a model that was calibrated.
     delimiter : str, optional
         Of a CSV file.
+    encoding : str, optional
+        Of a CSV file; by default UTF-8, or where it is not that, the one that the training file of the model had. The
+        list is in UTF-8.
+    format : str, optional
+        What the file is, where its suffix does not say so; see `forerank.io.file_kind`.
     allow_missing : bool
         Take columns of the model that are not there for empty ones.
     force : bool
@@ -166,7 +181,7 @@ def rank_file(
     result = RankedList()
     result.names, added = _added(model, probability, digits)
     check_readable(path)
-    kind = file_kind(path)
+    kind = file_kind(path, format)
     is_csv = kind in ("csv", "tsv")
     if bool(model.columns) != (kind not in ("svmlight", "npz")):
         expected = "a table with columns by name" if model.columns else "a matrix (svmlight or .npz)"
@@ -175,7 +190,10 @@ def rank_file(
     out_kind = "csv" if is_stream else _KINDS_OF_LISTS.get(_suffix(out))
     if out_kind is None:
         raise DataFileError(out, f"a list goes into a file that ends in {', '.join(_KINDS_OF_LISTS)} (.gz, .bz2)")
-    csv = open_csv(path, delimiter) if is_csv else None
+    if encoding is not None and not is_csv:
+        raise DataFileError(path, "an encoding is one of CSV files; leave it out")
+    encoding = encoding or (usual_encoding(path, model.summary.get("encoding")) if is_csv else None)
+    csv = open_csv(path, delimiter, encoding=encoding, format=format) if is_csv else None
     keeps_mark = csv is not None and (kind == "csv" or is_stream)
     mark = "\t" if out_kind == "tsv" else csv.delimiter if csv is not None and keeps_mark else ","
     verbatim = csv is not None and out_kind in ("csv", "tsv") and csv.delimiter == mark
@@ -188,24 +206,27 @@ def rank_file(
     if csv is not None:
         batches = _csv_rows(model, score, path, csv, verbatim, allow_missing, result, read_share)
     elif model.columns:
-        batches = _table_rows(model, score, path, allow_missing, result, read_share)
+        batches = _table_rows(model, score, path, kind, allow_missing, result, read_share)
     else:
-        batches = _matrix_rows(model, path, result, read_share)
+        batches = _matrix_rows(model, path, kind, result, read_share)
     with (
         tempfile.TemporaryDirectory(prefix="forerank-") as runs,
         opened_atomically(out, force=force) as file,
         closing(Sorter(top, memory=memory, directory=Path(runs))) as sorter,
     ):
+        schema = None
         for rows, scores, groups in batches:
+            schema = rows.schema if schema is None else schema
             result.rows += len(scores)
-            sorter.add(rows, scores, groups)
+            if len(scores):
+                sorter.add(rows, scores, groups)
         result.strangers = score.strangers() if isinstance(score, LinearScorer) else []
-        if result.rows == 0:
-            raise DataFileError(path, "there are column names but no rows")
         if verbatim and csv is not None:
             writer: Any = _LineWriter(file, csv, result.names, added)
         else:
             writer = _TableWriter(file, out_kind, mark, result.names, added)
+        if not result.rows and schema is not None:
+            writer.write(writer.made(Sorted(schema.empty_table(), np.empty(0), np.empty(0, dtype=np.int64))))
         # Three threads: rows are merged, made into text and written at the same time.
         for n_rows, piece in ahead((len(part.score), writer.made(part)) for part in ahead(sorter.sorted())):
             result.written += n_rows
@@ -236,9 +257,10 @@ def _csv_rows(
     types = {name: kind for name, kind in column_types(model).items() if name in csv.names}
     # A file may have none of the columns of the model; rows are counted by one of its own then.
     read = list(types) or csv.names[:1]
+    words = {name: each for name, each in missing_words(model).items() if name in csv.names}
 
     def parsed(block: Block) -> tuple[Block, Any, Any]:
-        table = csv.parse(block, columns=read, types=types)
+        table = csv.parse(block, columns=read, types=types, missing=words)
         if verbatim:
             return block, table, pa.table({"line": csv.lines(block, table.num_rows)})
         # In another form, values are still the text that they are in the file.
@@ -248,6 +270,8 @@ def _csv_rows(
     size, done = Path(path).stat().st_size, 0
     packed = Path(path).suffix.lower() in (".gz", ".bz2")
     with own_errors(path):
+        empty = dict.fromkeys(["line"] if verbatim else csv.names, pa.array([], pa.string()))
+        yield pa.table(empty), np.empty(0), None
         for block, table, rows in side_by_side(parsed, csv.blocks()):
             number = None if model.group is None else groups.of(_group_column(table, model.group, path))
             yield rows, scored(table), number
@@ -273,13 +297,13 @@ def _arrow_scores(model: Model, score: Scores, path: Any, missing: list[str]) ->
 
 
 def _table_rows(
-    model: Model, score: Scores, path: Any, allow_missing: bool, result: RankedList, progress: Progress
+    model: Model, score: Scores, path: Any, kind: str, allow_missing: bool, result: RankedList, progress: Progress
 ) -> Iterator[tuple[Any, Floats, Integers | None]]:
     import pyarrow as pa
 
     groups = _Numbering()
     size, done = Path(path).stat().st_size, 0
-    for batch in iter_batches(path):
+    for batch in iter_batches(path, format=kind):
         table = pa.Table.from_batches([batch])
         if not result.rows:
             result.missing = missing_columns(model, table.column_names, path, allow_missing)
@@ -288,18 +312,19 @@ def _table_rows(
         used = [name for name in (*model.columns, model.group) if name in table.column_names]
         frame = as_frame(to_frame(table.select(used)))
         number = None if model.group is None else groups.of(_group_column(frame, model.group, path))
-        yield table, score(model_frame(model, frame, path, allow_missing=allow_missing)), number
+        prepared = model_frame(model, frame, path, allow_missing=allow_missing, rows_before=result.rows)
+        yield table, score(prepared) if len(prepared) else np.empty(0), number
         done += table.nbytes
         progress(min(1.0, done / (3 * size)))  # packed to about a third
 
 
 def _matrix_rows(
-    model: Model, path: Any, result: RankedList, progress: Progress
+    model: Model, path: Any, kind: str, result: RankedList, progress: Progress
 ) -> Iterator[tuple[Any, Floats, Integers | None]]:
     import pyarrow as pa
 
-    if file_kind(path) == "npz":
-        blocks = iter([read_matrix(path)])
+    if kind == "npz":
+        blocks = iter([read_matrix(path, format=kind)])
     else:
         blocks = iter_matrix(path, zero_based=model.summary.get("zero_based", False))
     grouped = model.summary.get("groups") is not None
@@ -311,7 +336,7 @@ def _matrix_rows(
             rows["qid"] = block.qid
         elif grouped:
             raise DataFileError(path, "the model ranks within groups, and there is no qid")
-        scores = matrix_scores(model, block.X, path)
+        scores = matrix_scores(model, block.X, path) if n_rows else np.empty(0)
         yield pa.table(rows), scores, groups.of(block.qid) if grouped else None
         before += n_rows
         progress(0.0)
@@ -443,6 +468,8 @@ class Sorter:
 
     def sorted(self) -> Iterator[Sorted]:
         """The rows in order, some at a time."""
+        if not self._runs and not self._held:
+            return
         tables = self._slices(self._in_order(self._held)) if not self._runs else self._merged()
         position = group_start = 0
         rank, last_score, last_group = 1, np.nan, -1

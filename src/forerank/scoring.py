@@ -5,7 +5,8 @@ Computed that way it needs no matrix: a number is one product, a category one lo
 a score.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,16 +17,26 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from forerank._words import counted, listed
-from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, category_codes, value_places
+from forerank.columns import (
+    CategoryColumns,
+    NumberColumns,
+    TableColumns,
+    TextColumn,
+    category_codes,
+    value_places,
+    with_types,
+)
 from forerank.estimators.calibration import sigmoid
 from forerank.io import DataFileError
 from forerank.models import Model
 
 __all__ = [
     "LinearScorer",
+    "arrow_types",
     "column_types",
     "matrix_scores",
     "missing_columns",
+    "missing_words",
     "model_frame",
     "n_matrix_columns",
     "probability_function",
@@ -35,6 +46,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Term = Callable[[Any], Floats]
+WordTerms = Callable[[Any], list[dict[str, float]]]
 # Values of a column whose weights are looked up only once.
 _VALUES_REMEMBERED = 100_000
 
@@ -50,11 +62,14 @@ class LinearScorer:
     intercept : float
     met : dict
         For each column of words that was scored, whether the model knew any of them.
+    words : dict
+        For each column of texts, what each word of a text adds to its score.
     """
 
     terms: dict[str, Term]
     intercept: float
     met: dict[str, bool] = field(default_factory=dict)
+    words: dict[str, WordTerms] = field(default_factory=dict)
 
     def strangers(self) -> list[str]:
         """Columns of words of which none so far was among those of the training rows."""
@@ -82,15 +97,17 @@ def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
     weights = np.asarray(ranker.coef_, dtype=np.float64).ravel()
     terms: dict[str, Term] = {}
     met: dict[str, bool] = {}
+    words: dict[str, WordTerms] = {}
     for name, step, columns in steps.transformers_:
         part = weights[steps.output_indices_[name]]
         if isinstance(step, CategoryColumns):
             terms |= _category_terms(step, part, met)
         elif isinstance(step, TextColumn):
             terms[columns[0]] = _text_term(step, part)
+            words[columns[0]] = _word_terms(step, part)
         else:
             terms |= _number_terms(step, part)
-    return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]), met)
+    return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]), met, words)
 
 
 def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
@@ -135,11 +152,21 @@ def _text_term(step: TextColumn, weights: Floats) -> Term:
     return add
 
 
+def _word_terms(step: TextColumn, weights: Floats) -> WordTerms:
+    def add(column: Any) -> list[dict[str, float]]:
+        matrix, names = sp.csr_matrix(step.transform(column.to_frame())), step.tfidf_.get_feature_names_out()
+        rows = (slice(begin, end) for begin, end in itertools.pairwise(matrix.indptr))
+        values = matrix.data * weights[matrix.indices]
+        return [dict(zip(names[matrix.indices[row]], values[row].tolist(), strict=True)) for row in rows]
+
+    return add
+
+
 # --- Rows as a model expects them ---
 
 
-def column_types(model: Model) -> dict[str, Any]:
-    """The pyarrow types to read the columns of a model and its groups with, whatever a file looks like."""
+def arrow_types(columns: Mapping[str, str]) -> dict[str, Any]:
+    """The pyarrow types to read columns with, whatever a file looks like."""
     import pyarrow as pa
 
     kinds = {  # those of COLUMN_KINDS
@@ -149,8 +176,21 @@ def column_types(model: Model) -> dict[str, Any]:
         "date": pa.timestamp("us"),
         "date with zone": pa.timestamp("us", "UTC"),
     }
-    types = {name: kinds[kind] for name, kind in model.columns.items()}
-    return types if model.group is None else {**types, model.group: pa.string()}
+    return {name: kinds[kind] for name, kind in columns.items()}
+
+
+def column_types(model: Model) -> dict[str, Any]:
+    """The pyarrow types of the columns of a model and its groups; groups are names."""
+    return arrow_types({**model.columns, **({} if model.group is None else {model.group: "text"})})
+
+
+def missing_words(model: Model) -> dict[str, list[str]]:
+    """The words that stood for a missing one in columns of numbers when the model was fitted."""
+    return {
+        name: [str(word) for word in words]
+        for name, words in model.summary.get("missing_words", {}).items()
+        if model.columns.get(name) == "number" and isinstance(words, list)
+    }
 
 
 def table_scores(model: Model) -> Callable[[Any], Floats]:
@@ -166,38 +206,24 @@ def probability_function(model: Model) -> Callable[[Floats], Floats] | None:
     return None if calibration is None else partial(sigmoid, calibration=calibration)
 
 
-def model_frame(model: Model, frame: Any, path: Any, *, allow_missing: bool = False) -> Any:
-    """The columns of the model, as it expects them; a column that is not there is an error, or taken as empty."""
+def model_frame(model: Model, frame: Any, path: Any, *, allow_missing: bool = False, rows_before: int = 0) -> Any:
+    """The columns of the model, as it expects them; a column that is not there is an error, or taken as empty.
+
+    Errors count rows from those before this frame.
+    """
     import pandas as pd
 
     changed: dict[str, Any] = {}
     for name in missing_columns(model, list(frame.columns), path, allow_missing):
         empty: Any = np.float64 if model.columns[name] == "number" else object
         changed[name] = pd.Series(np.full(len(frame), np.nan), index=frame.index, dtype=empty)
-    for name, kind in model.columns.items():
-        if name in changed:
-            continue
-        column = frame[name]
-        is_number = pd.api.types.is_numeric_dtype(column.dtype)
-        is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
-        if kind == "number" and not is_number:
-            changed[name] = _read_as(pd.to_numeric, column, "numbers", is_date, path)
-        elif kind.startswith("date") and not is_date:
-            changed[name] = _read_as(pd.to_datetime, column, "dates", is_number, path)
+    kinds = {name: kind for name, kind in model.columns.items() if name not in changed}
+
+    def refuse(problem: str, row: int) -> DataFileError:
+        return DataFileError(path, f"row {rows_before + row + 1:,}: {problem}")
+
+    frame = with_types(frame, kinds, refuse, missing=missing_words(model))
     return frame.assign(**changed) if changed else frame
-
-
-def _read_as(read: Callable[..., Any], column: Any, what: str, is_another_kind: bool, path: Any) -> Any:
-    """Words as numbers or dates. Numbers are no dates, and dates no numbers: pandas would take one for the other."""
-    import pandas as pd
-
-    given = column.notna()
-    values = pd.Series(np.nan, index=column.index) if is_another_kind else read(column, errors="coerce")
-    bad = given & values.isna()
-    if bad.any():
-        first = column[bad].iloc[0]
-        raise DataFileError(path, f"the column {column.name!r} has values that are not {what}, such as {str(first)!r}")
-    return values
 
 
 def n_matrix_columns(model: Model) -> int:
@@ -229,6 +255,7 @@ def missing_columns(model: Model, names: list[Any], path: Any, allowed: bool) ->
         raise DataFileError(
             path,
             f"columns of the model that are not there: {shown} ({len(missing)} of {len(model.columns)}); "
-            "allow missing ones (--allow-missing) to take them for empty",
+            "allow missing ones to take them for empty",
+            arguments={"allow_missing": True},
         )
     return missing

@@ -5,7 +5,7 @@ inside the folds. What came of each fit is kept as one line of a file, so that a
 where it was.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -36,6 +36,10 @@ def compare(
     progress: Callable[[float], None] | None = None,
     n_jobs: int | None = None,
     delimiter: str | None = None,
+    types: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+    skip_unlabelled: bool = False,
 ) -> "Comparison":
     """Compare methods by cross-validation on the same folds.
 
@@ -67,7 +71,7 @@ def compare(
         given none.
     sample_weight, qid : array-likes of shape (n_samples,), optional
         Weights, in fits that take them and in measures; groups within which rows are ranked.
-    group, positive, drop, delimiter
+    group, positive, drop, delimiter, types, encoding, format, skip_unlabelled
         As in `forerank.workflow.fit`.
     record : path, optional
         A file of JSON lines, one for each fit, written as soon as it is done. Where it is there already, what it holds
@@ -94,7 +98,8 @@ def compare(
     """
     if seeds < 1:
         raise ValueError(f"seeds={seeds!r}: rows are shuffled at least once.")
-    rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter)
+    reading = {"types": types, "encoding": encoding, "format": format, "skip_unlabelled": skip_unlabelled}
+    rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter, **reading)  # type: ignore[arg-type]
     metric = "wmw" if rows.graded and metric == "auc" else metric  # the same, for grades
     measures = measure_names(metric, rows.graded)
     chosen = chosen_methods(methods, metric, rows.graded)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 from forerank import workflow
 from forerank._ranking import query_numbers
 from forerank.checks import DataWarning, data_warnings
-from forerank.columns import as_frame
+from forerank.columns import as_frame, column_name
 from forerank.io import Matrix
 
 __all__ = ["Folds", "RowsToCompare", "digest_of", "read_rows"]
@@ -105,9 +105,15 @@ def read_rows(
     positive: Any,
     drop: Iterable[str],
     delimiter: str | None,
+    types: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+    skip_unlabelled: bool = False,
 ) -> RowsToCompare:
-    drop = [str(name) for name in drop]
+    drop = [column_name(name) for name in drop]
     is_frame = hasattr(data, "columns") or hasattr(data, "to_pandas")
+    if isinstance(target, tuple) and is_frame and getattr(data.columns, "nlevels", 1) > 1:
+        target = column_name(target)  # one of several levels
     if target is None or isinstance(target, str):
         if not is_frame and not isinstance(data, Matrix | str | os.PathLike):
             raise ValueError(
@@ -119,23 +125,19 @@ def read_rows(
         raise ValueError("A file has its labels in a column: give the name of it, not an array.")
     else:
         data, target = Matrix(*_checked_matrix(data, target), None), None
-    source = workflow._Source(data, delimiter)
-    table: Any
-    if source.is_table:
-        table = workflow._Table(source, target, group, drop)
-    elif drop:
+    source = workflow._Source(data, delimiter, encoding, format)
+    if drop and not source.is_table:
         raise source.error(f"the columns of a matrix have no names; {drop[0]!r} cannot be dropped")
-    else:
-        table = workflow._Rows(source, target, group)
+    table = workflow._labelled_rows(source, target, group, drop, types, skip_unlabelled)
     y, labels = workflow._labels(source, table.label_column, table.target, positive)
+    if source.kept is not None:
+        qid, sample_weight = (None if v is None else np.asarray(v)[source.kept] for v in (qid, sample_weight))
     if qid is not None:
         if table.groups is not None:
             raise ValueError("Groups were given twice, by a column and as qid; give them once.")
         table.groups = query_numbers(qid, y.size)
     weights = None if sample_weight is None else _checked_weights(sample_weight, y.size)
-    notes = table.notes()
-    if labels.get("by_alphabet"):
-        notes.append(f"{labels['positive']!r} is taken for the positive label, being the later word: see positive")
+    notes = table.notes() + labels["notes"]
     return RowsToCompare(table, y if y.dtype != bool else y.astype(np.int64), weights, labels["classes"], notes)
 
 

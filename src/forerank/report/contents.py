@@ -25,7 +25,7 @@ from forerank.models import Model
 from forerank.report import figures
 from forerank.report.heldout import HeldOut, cross_validate, fit_all, named_weights
 from forerank.report.words import Headline, count, figure, headline_of, interval, judged, percent, resampled
-from forerank.workflow import _is_plain, _labels, _Rows, _Source, _Table, make_ranker
+from forerank.workflow import _is_plain, _labelled_rows, _labels, _Source, make_ranker
 
 __all__ = ["Report", "make_report"]
 
@@ -101,6 +101,10 @@ def make_report(
     folds: Any = 5,
     seed: int = 0,
     delimiter: str | None = None,
+    types: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+    skip_unlabelled: bool = False,
     command: str | None = None,
     say: Say = lambda line: None,
 ) -> Report:
@@ -111,7 +115,7 @@ def make_report(
 
     Parameters
     ----------
-    data, target, params, group, positive, drop, delimiter
+    data, target, params, group, positive, drop, delimiter, types, encoding, format, skip_unlabelled
         As in `forerank.workflow.fit`.
     ranker : str or estimator, default="Ranker"
         An estimator of forerank by name, or any with `decision_function` or `predict_proba`.
@@ -137,15 +141,13 @@ def make_report(
     _require_packages()
     drop = [str(name) for name in drop]
     say("reading")
-    source = _Source(data, delimiter)
-    table: Any = _Table(source, target, group, drop) if source.is_table else _Rows(source, target, group)
+    source = _Source(data, delimiter, encoding, format)
+    table = _labelled_rows(source, target, group, drop, types, skip_unlabelled)
     y, labels = _labels(source, table.label_column, table.target, positive)
     graded = labels["positive"] is None
     metric = "wmw" if graded and metric == "auc" else metric  # the same, for grades
     headline = headline_of(metric, graded=graded)
-    notes = table.notes()
-    if labels.get("by_alphabet"):
-        notes.append(f"{labels['positive']!r} is taken for the positive label, being the later word")
+    notes = table.notes() + labels["notes"]
     estimator = _estimator(ranker, params, metric, graded, seed)
     kinds = table.kinds()
     say("looking at the data")
@@ -171,7 +173,8 @@ def make_report(
         "source": source.name,
         **table.extra,
     }
-    model = Model(pipeline, columns=kinds, target=target, group=group, summary=summary, notes=notes)
+    named = table.target if source.is_table else None
+    model = Model(pipeline, columns=kinds, target=named, group=group, summary=summary, notes=notes)
     sentences = facts.sentences(pipeline[-1])
     arguments = {
         "ranker": ranker,
@@ -183,6 +186,10 @@ def make_report(
         "folds": folds,
         "seed": seed,
         "delimiter": delimiter,
+        "types": dict(types) if types else None,
+        "encoding": encoding,
+        "format": format,
+        "skip_unlabelled": skip_unlabelled or None,
     }
     page = {
         "title": f"Ranking report: {source.name or 'a table in memory'}",
@@ -491,7 +498,7 @@ class _Facts:
 
     def _class_names(self) -> dict[Any, str]:
         if self._graded:
-            return {value.item(): f"{self._target} = {value:g}" for value in np.unique(self._y)}
+            return {value.item(): f"{self._target} = {value * self._labels['unit']:g}" for value in np.unique(self._y)}
         negative = self._labels["negative"] or f"not {self._labels['positive']}"
         return {True: f"{self._target} = {self._labels['positive']}", False: f"{self._target} = {negative}"}
 
