@@ -214,6 +214,77 @@ def test_evaluate_explain_and_inspect(tmp_path, work):
     assert "is there already" in fails("evaluate", model, new, "--curves", picture)
 
 
+def shown_rows(text):
+    """The rows of the tables that were printed, as lists of cells."""
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
+
+
+@pytest.mark.parametrize("weights", [1, 3, 20, 0])
+def test_what_explain_shows_adds_up_to_the_score(work, weights):
+    words = ("explain", work / "m.forerank", work / "new.csv", "--row", "2", "--weights", str(weights), "-q")
+    *rows, total = [(row[0], float(row[2])) for row in shown_rows(run(*words).stdout)]
+    assert total[0] == "score"
+    assert_allclose(sum(adds for _, adds in rows), total[1], atol=1e-4 * len(rows))
+    names = [name for name, _ in rows]
+    assert names[-1] == "constant"
+    assert (f"{5 - weights} other columns" in names) == (0 < weights < 5)
+    assert any(name.startswith("note: ") for name in names) == (weights != 1)
+    printed = json.loads(run(*words, "--json").stdout)["rows"][0]
+    assert_allclose(printed["constant"] + sum(each["adds"] for each in printed["columns"].values()), printed["score"])
+    note = printed["columns"]["note"]
+    assert_allclose(sum(note["words"].values()) + note["other_words"]["adds"], note["adds"])
+
+
+def test_types_and_labels_are_said_by_options(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame({"zip": rng.choice([1010, 8010], n), "age": rng.uniform(18, 80, n).round(1).astype(str)})
+    frame["city"] = rng.choice(["Zürich", "Málaga"], n)
+    frame["y"] = np.where(frame["zip"] + 1000 * rng.normal(size=n) > 4500, "yes", "no")
+    frame.loc[7, "age"], frame.loc[11, "y"], frame.loc[13, "y"] = "unknwon", None, " yes"
+    path = tmp_path / "rows"
+    frame.to_csv(path, index=False, encoding="cp1252")
+    fit = ["fit", path, "-t", "y", "-o", tmp_path / "m.forerank"]
+    assert fails(*fit).endswith("name its format (--format csv)")
+    fit += ["--format", "csv"]
+    assert fails(*fit).endswith("or save it in UTF-8 (--encoding cp1252)")
+    fit += ["--encoding", "cp1252"]
+    assert "line 13: the label 'y' is missing here (1 of 300 rows has none)" in fails(*fit)
+    assert fails(*fit).endswith("(--skip-unlabelled)")
+    fit += ["--skip-unlabelled", "--category", "zip"]
+    assert "line 9: the column 'age' has 'unknwon', and a number is expected" in fails(*fit, "--number", "age")
+    assert "'zip' is said to be category and text" in fails(*fit, "--text", "zip")
+    said = run(*fit).stdout
+    assert "1 of 300 rows without a label are left out" in said
+    assert "age: 1 of 299 values is no number ('unknwon' in line 9): taken as missing" in said
+    assert "name the type of the column (--number, --category, --text or --ignore COLUMN)" in said
+    assert "' yes' (1) as 'yes'" in said
+    assert load_model(tmp_path / "m.forerank").columns == {"age": "number", "zip": "category", "city": "category"}
+    read = [tmp_path / "m.forerank", path, "--format", "csv"]
+    assert "1 of 300 rows without a label are left out" in run("evaluate", *read).stderr
+    assert len(run("rank", *read, "-q").stdout.splitlines()) == 301
+    assert "zip" in run("explain", *read).stdout
+    piped = run("rank", tmp_path / "m.forerank", "-", "-q", given=path.read_bytes())
+    assert piped.stdout == run("rank", *read, "-q").stdout
+    options = ["-t", "y", *fit[6:], "--ignore", "city"]
+    compared = run("compare", path, *options, "-m", "rows, logistic", "-m", "pairs, logistic", "--folds", "2")
+    for part in ("1 of 300 rows without a label are left out", "left out city: as asked", "299 rows"):
+        assert part in compared.stdout
+    run("report", path, *options, "--against", "none", "--folds", "2", "-o", tmp_path / "r.html")
+    assert "1 of 300 rows without a label are left out" in html.unescape((tmp_path / "r.html").read_text())
+
+
+def test_no_rows_to_rank_are_no_error(tmp_path, work):
+    header = (work / "new.csv").read_text().splitlines()[0]
+    result = run("rank", work / "m.forerank", "-", given=header + "\n")
+    assert result.stdout == header + ",score,rank\n"
+    assert "0 of 0 rows written" in result.stderr
+
+
+def test_a_missing_column_comes_with_its_option(tmp_path, work):
+    assert fails("rank", work / "m.forerank", "-", given="id,age\n1,2\n").endswith("(--allow-missing)")
+
+
 def test_export(tmp_path, work):
     assert "cannot be exported" in fails("export", work / "m.forerank", "-o", tmp_path / "m.onnx")
     run("fit", work / "train.csv", "-t", "y", "--drop", "note", "-o", tmp_path / "m.forerank", "-q")
@@ -231,8 +302,9 @@ BAD = [
     ("junk.parquet", b"\x00\x01\x02\xff" * 50, "cannot be read as Parquet"),
     ("junk.npz", b"\x00\x01\x02\xff" * 50, "cannot be read as a NumPy archive"),
     ("quote.csv", b'x,y\n1,yes\n2,"no\n3,yes\n4,no\n', "line 3: a quote opens here and never closes"),
-    ("utf16.csv", "x,y\n1,2\n".encode("utf-16"), "UTF-16"),
-    ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not text in UTF-8"),
+    ("utf16.csv", "x,y\n1,2\n".encode("utf-16-le"), "this looks like text in UTF-16 without a byte order mark"),
+    ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not text in UTF-8: the byte 0xE9 is 'é' in cp1252"),
+    ("plain.npz", b"x,y\n1,2\n", "cannot be read as a NumPy archive: it is none, whatever its name says"),
     ("none.csv", None, "there is no such file"),
 ]
 
