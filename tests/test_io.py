@@ -160,6 +160,15 @@ def test_bad_tables_are_named_in_one_line(tmp_path, name, data, message):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_another_kind_of_file_is_recognised(tmp_path, kind):
+    path = written(tmp_path, f".{kind}").rename(tmp_path / "table.csv")
+    with pytest.raises(DataFileError, match=f"this is {kind.capitalize()}, not text; name its format") as caught:
+        read_table(path)
+    assert caught.value.arguments == {"format": kind}
+    assert len(read_table(path, **caught.value.arguments)) == 3
+
+
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(DataFileError, match="there is no such file"):
         read_table(tmp_path / "a.csv")
@@ -293,7 +302,7 @@ def test_encodings_that_are_none(tmp_path):
     for encoding in ("utf8000", "base64", "rot13"):
         with pytest.raises(DataFileError, match=f"there is no encoding '{encoding}'"):
             read_table(path, encoding=encoding)
-    with pytest.raises(DataFileError, match="not text in the encoding"):
+    with pytest.raises(DataFileError, match="not text in the encoding that was named"):
         read_table(path, encoding="cp1252")
     with pytest.raises(DataFileError, match="an encoding is one of text files"):
         read_table(written(tmp_path, ".parquet"), encoding="cp1252")
@@ -353,14 +362,18 @@ JUNK = st.one_of(
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=JUNK, suffix=st.sampled_from(["csv", "tsv", "csv.gz", "parquet", "feather", "svm", "svm.bz2", "npz"]))
-def test_junk_gives_clear_errors_only(tmp_path, data, suffix):
+@given(
+    data=JUNK,
+    suffix=st.sampled_from(["csv", "tsv", "csv.gz", "parquet", "feather", "svm", "svm.bz2", "npz"]),
+    encoding=st.sampled_from([None, "cp1252", "utf-16", "shift-jis", "utf-7"]),
+)
+def test_junk_gives_clear_errors_only(tmp_path, data, suffix, encoding):
     path = tmp_path / f"junk.{suffix}"
     path.write_bytes(data)
-    reader = read_matrix if file_kind(path) in ("svmlight", "npz") else read_table
+    is_matrix = file_kind(path) in ("svmlight", "npz")
     message = ""
     try:
-        reader(path)
+        read_matrix(path) if is_matrix else read_table(path, encoding=encoding)
     except DataFileError as error:  # anything else fails
         message = str(error)
     assert "\n" not in message.removeprefix(str(path))

@@ -484,6 +484,9 @@ def _encoding_problem(text: bytes, line: int) -> CsvProblem:
 
 def _binary_problem(text: bytes) -> CsvProblem:
     """Text in UTF-16 has a zero in nearly every second byte; other zeros are no text."""
+    for begin, name in ((b"PAR1", "Parquet"), (b"ARROW1", "Feather")):
+        if text.startswith(begin):
+            return CsvProblem(f"this is {name}, not text; name its format", arguments={"format": name.lower()})
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         if text[first:400:2].count(b"\x00") > 0.8 * len(text[first:400:2]) and b"\x00" not in text[1 - first : 40 : 2]:
             return CsvProblem(

@@ -281,8 +281,8 @@ def own_errors(path: Any) -> Iterator[None]:
         yield
     except CsvProblem as problem:
         raise DataFileError(path, problem.problem, problem.line, problem.arguments) from None
-    except UnicodeDecodeError as error:
-        raise DataFileError(path, f"not text in the encoding {error.encoding} ({first_line(error)})") from None
+    except UnicodeError as error:
+        raise DataFileError(path, f"not text in the encoding that was named ({first_line(error)})") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataFileError(path, f"cannot be read ({first_line(error)})") from None
 
@@ -509,7 +509,14 @@ def _parses(part: bytes, zero_based: bool) -> bool:
 def _read_npz(path: Any) -> Matrix:
     if not zipfile.is_zipfile(path):
         # NumPy would take it for a pickle, and speak of allowing those.
-        raise DataFileError(path, "cannot be read as a NumPy archive: it is none, whatever its name says")
+        with Path(path).open("rb") as file:
+            is_text = b"\x00" not in file.read(1 << 16)
+        advice = "; if it is a text file, name its format" if is_text else ""
+        raise DataFileError(
+            path,
+            f"cannot be read as a NumPy archive: it is none, whatever its name says{advice}",
+            arguments={"format": "csv"} if is_text else None,
+        )
     try:
         with Path(path).open("rb") as source, np.load(source, allow_pickle=False) as file:
             parts = {name: file[name] for name in file.files}
