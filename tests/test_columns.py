@@ -91,6 +91,14 @@ def test_row_numbers_of_pandas_are_no_feature(name, order):
     assert name in plan_columns(pd.DataFrame({name: x, "age": rows[order]})).numbers
 
 
+def test_an_index_that_became_a_column_is_no_feature():
+    rising, x = np.arange(N) ** 2, np.random.default_rng(0).normal(size=N)
+    for name in ("index", "level_0", "Unnamed: 3", "column 4 (no name)"):
+        assert name in plan_columns(pd.DataFrame({"x": x, name: rising})).left_out
+        assert name in plan_columns(pd.DataFrame({"x": x, name: rising[::-1]})).numbers
+    assert "year" in plan_columns(pd.DataFrame({"x": x, "year": rising})).numbers
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, "Int64", object])
 def test_whole_numbers_beyond_doubles_are_names(kind):
     hashes = pd.Series([2**62 + k for k in range(N)]).astype(kind)

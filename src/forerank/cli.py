@@ -283,7 +283,8 @@ def rank(
     """Write the ranked list of a file: its rows as they are, with score and rank, best first.
 
     Rows with the same score share a rank. A model with groups ranks within each of them. Columns that the model does
-    not know are kept and not used; columns that it needs must be there, or be allowed to be missing.
+    not know are kept and not used; columns that it needs must be there, or be allowed to be missing. Rows are read as
+    those that the model was fitted on were; the list is in UTF-8. A file without rows gives a list without rows.
     """
     with _one_line_errors():
         out = "-" if out == "/dev/stdout" else out  # which may be a file, to be gone on with

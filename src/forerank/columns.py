@@ -57,6 +57,8 @@ _OWN_VALUES = 0.95
 _NAME_OF_AN_ID = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
 # How pandas names the index of a frame that it wrote to a CSV file: not at all, or as it read that name again.
 _NAME_OF_ROW_NUMBERS = re.compile(r"Unnamed: 0(\.\d+)?|column 1 \(no name\)")
+# Names that it gives to an index that became a column; whole numbers that rise from row to row are row numbers then.
+_NAME_OF_AN_INDEX = re.compile(r"Unnamed: \d+|column \d+ \(no name\)|index|level_\d+")
 # Of row numbers at least this share are distinct; fewer where tables were put together.
 _OWN_ROW_NUMBERS = 0.5
 # Where this share of the values are numbers, of which there are more than so many, and at most so many different words
@@ -236,7 +238,7 @@ def _kind(column: Any) -> tuple[str, str | None]:
         return "dates", None
     if types.is_numeric_dtype(column.dtype):
         if types.is_integer_dtype(column.dtype) and n_missing == 0:
-            if _NAME_OF_ROW_NUMBERS.fullmatch(str(column.name)) and len(values) >= _OWN_ROW_NUMBERS * len(column):
+            if _are_row_numbers(column, len(values)):
                 return "", "row numbers, as pandas writes them"
             if len(values) < max(len(column), _FEWEST_FOR_AN_ID):
                 return "numbers", None
@@ -249,6 +251,15 @@ def _kind(column: Any) -> tuple[str, str | None]:
     if n_known >= _FEWEST_FOR_AN_ID and len(values) >= _OWN_VALUES * n_known and _words(values) < _WORDS_OF_A_TEXT:
         return "", _why_an_id(values)
     return ("texts" if _words(values) >= _WORDS_OF_A_TEXT else "categories"), None
+
+
+def _are_row_numbers(column: Any, n_distinct: int) -> bool:
+    """Whether whole numbers are the index of a frame that pandas wrote; rows may have been left out or shuffled."""
+    name = str(column.name)
+    if _NAME_OF_ROW_NUMBERS.fullmatch(name):
+        return n_distinct >= _OWN_ROW_NUMBERS * len(column)
+    rises = n_distinct == len(column) >= _FEWEST_FOR_AN_ID and column.is_monotonic_increasing
+    return bool(rises and _NAME_OF_AN_INDEX.fullmatch(name))
 
 
 def _why_an_id(values: Any) -> str:

@@ -78,6 +78,8 @@ Say = Callable[[str], None]
 _CATEGORIES = 4096
 # More different numbers than this are a quantity, not grades.
 _MOST_GRADES = 32
+# Columns of numbers and words that are spoken of one by one: for each, the file is read again up to its line.
+_MIXED_SHOWN = 8
 # Words of a text that are named in an explanation.
 _WORDS_SHOWN = 5
 
@@ -543,7 +545,9 @@ class _Table:
     def notes(self) -> list[str]:
         notes = [self._skipped] if self._skipped else []
         notes += self._plan.lines() + ([f"left out {listed(self._dropped)}: as asked"] if self._dropped else [])
-        return notes + [self._mixed_note(each) for each in self._mixed]
+        notes += [self._mixed_note(each) for each in self._mixed[:_MIXED_SHOWN]]
+        more = len(self._mixed) - _MIXED_SHOWN
+        return notes + ([f"words among the numbers of {counted(more, 'more column')}"] if more > 0 else [])
 
     def _mixed_note(self, mixed: MixedColumn) -> str:
         """Which values of a column of numbers are none, where the first of them is, and what was made of it."""
