@@ -17,6 +17,8 @@ import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import hostile
@@ -185,3 +187,65 @@ def test_no_more_is_unpacked_than_is_allowed(tmp_path, monkeypatch):
     with pytest.raises(ModelFileError):
         read_card(path)
     assert sum(unpacked) == (1 << 24) + 1
+
+
+def spoilt_vocabulary(pipeline):
+    words = pipeline[0].transformers_[-1][1].tfidf_.vocabulary_
+    words["late"] = 10**6
+
+
+def spoilt_widths(pipeline):
+    encoder = pipeline[0].transformers_[1][1].encoders_[0]
+    encoder.sparse_output, encoder._n_features_outs = False, [1]
+
+
+def spoilt_groups(pipeline):
+    encoder = pipeline[0].transformers_[1][1].encoders_[0]
+    encoder._default_to_infrequent_mappings = [np.array([0, 1, 10**6])]
+
+
+def spoilt_rare(pipeline):
+    encoder = pipeline[0].transformers_[1][1].encoders_[0]
+    encoder._infrequent_indices = [np.array([10**6])]
+
+
+def spoilt_drop(pipeline):
+    encoder = pipeline[0].transformers_[1][1].encoders_[0]
+    encoder._drop_idx_after_grouping = np.array([10**6], dtype=object)
+
+
+@pytest.mark.parametrize("spoil", [spoilt_vocabulary, spoilt_widths, spoilt_groups, spoilt_rare, spoilt_drop])
+def test_columns_outside_of_the_matrix_are_refused(tmp_path, spoil):
+    frame, y = rows()
+    model = workflow.fit(frame[["age", "job", "note"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
+    spoil(model.estimator)
+    save_model(model, tmp_path / "model.forerank")
+    with pytest.raises(ModelFileError, match="in columns that it does not have"):
+        load_model(tmp_path / "model.forerank")
+
+
+def test_columns_outside_are_an_error_where_they_are_made(tmp_path):
+    frame, y = rows()
+    model = workflow.fit(frame[["age", "job"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
+    model.estimator[0].transformers_[1][1].widths_ = [1]
+    with pytest.raises(ValueError, match="indices"):
+        model.estimator.decision_function(frame)
+
+
+@pytest.mark.parametrize("storage", [np.ascontiguousarray, np.asfortranarray, sp.csr_matrix])
+def test_weights_that_are_too_few_are_an_error(storage):
+    X, y = np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2
+    ranker = estimators.PairwiseRanker().fit(X, y)
+    ranker.coef_ = ranker.coef_[:, :2]
+    with pytest.raises(ValueError, match="there are 2 weights for 5 columns"):
+        ranker.decision_function(storage(X))
+
+
+@pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+@pytest.mark.parametrize("rare", [None, 3])
+def test_encoders_of_any_form_come_back(tmp_path, drop, rare):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(list("aaaabbbbc"), 60), rng.choice(["x", "y"], 60)]).astype(object)
+    y = np.arange(60) % 2
+    pipeline = make_pipeline(OneHotEncoder(drop=drop, min_frequency=rare), estimators.PairwiseRanker()).fit(X, y)
+    comes_back(pipeline, X, tmp_path / "model.forerank")

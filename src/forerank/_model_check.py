@@ -27,6 +27,7 @@ __all__ = [
     "MOST_BYTES",
     "Contents",
     "Refused",
+    "check_built",
     "check_estimator",
     "check_members",
     "found",
@@ -89,7 +90,7 @@ _SKLEARN = {
     "sklearn.compose._column_transformer": "ColumnTransformer",
     "sklearn.decomposition._pca": "PCA",
     "sklearn.decomposition._truncated_svd": "TruncatedSVD",
-    "sklearn.feature_extraction.text": "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer",
+    "sklearn.feature_extraction.text": "CountVectorizer TfidfTransformer TfidfVectorizer",
     "sklearn.feature_selection._variance_threshold": "VarianceThreshold",
     "sklearn.impute._base": "MissingIndicator SimpleImputer",
     "sklearn.isotonic": "IsotonicRegression",
@@ -461,6 +462,62 @@ def _check_matrix(data: bytes, room: int) -> int:
         raise Refused("a sparse matrix of another format than csr")
     matrix.check_format(full_check=True)
     return size
+
+
+# --- What was built ---
+
+
+def check_built(estimator: Any) -> None:
+    """Refuse an estimator with numbers of columns outside of its matrix.
+
+    scikit-learn makes sparse matrices of them and trusts that they lie within, as they do after a fit: compiled code
+    would write elsewhere.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import OneHotEncoder
+
+    stack, seen = [estimator], set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, CountVectorizer) and not _has_columns_of_words(value):
+            raise Refused(f"a {type(value).__name__} with words in columns that it does not have")
+        if isinstance(value, OneHotEncoder) and not _has_columns_of_values(value):
+            raise Refused("a OneHotEncoder with values in columns that it does not have")
+        if isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+            stack.extend(value)
+        elif hasattr(value, "__dict__"):
+            stack.extend(vars(value).values())
+
+
+def _has_columns_of_words(vectorizer: Any) -> bool:
+    words = getattr(vectorizer, "vocabulary_", {})
+    return sorted(words.values()) == list(range(len(words)))
+
+
+def _has_columns_of_values(encoder: Any) -> bool:
+    """Whether each column of values has as many columns of ones and zeros as its values, grouped and dropped, need."""
+    if not hasattr(encoder, "categories_"):
+        return True
+    for k, values in enumerate(encoder.categories_):
+        places = list(range(len(values)))
+        if encoder._infrequent_enabled:
+            rare, groups = encoder._infrequent_indices[k], encoder._default_to_infrequent_mappings[k]
+            places = (places if groups is None else [int(each) for each in groups]) + (
+                [] if rare is None or groups is not None else [int(rare[0])]
+            )
+        width = 1 + max(places, default=-1)
+        if encoder._drop_idx_after_grouping is not None and encoder._drop_idx_after_grouping[k] is not None:
+            if not 0 <= encoder._drop_idx_after_grouping[k] < width:
+                return False
+            width -= 1
+        if min(places, default=0) < 0 or width > len(values) or encoder._n_features_outs[k] != width:
+            return False
+    return len(encoder._n_features_outs) == len(encoder.categories_)
 
 
 # --- Words ---

@@ -509,7 +509,10 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         parts = [step.transform(X[columns]) for _, step, columns in self.transformers_]
         if not any(sp.issparse(part) for part in parts):
             return np.hstack([np.asarray(part) for part in parts])
-        return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
+        matrices = [sp.csr_matrix(part) for part in parts]
+        for matrix in matrices:
+            matrix.check_format(full_check=True)  # a model from a stranger may name columns that are not there
+        return sp.hstack(matrices, format="csr")
 
 
 def _filled_dense(parts: Iterator[Any], shape: tuple[int, int]) -> NDArray[np.float64]:

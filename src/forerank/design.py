@@ -130,6 +130,12 @@ def summed_over_chunks(
     return total
 
 
+def _refuse_other_length(w: Vector, n_columns: int) -> None:
+    """Compiled code would read on behind the weights."""
+    if len(w) != n_columns:
+        raise ValueError(f"there are {len(w)} weights for {n_columns} columns")
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
@@ -183,6 +189,7 @@ class DenseDesign(Design):
         self.n_columns = X.shape[1]
 
     def scores(self, w: Vector) -> Vector:
+        _refuse_other_length(w, self.n_columns)
         out = np.empty(self.n_rows)
         in_row_chunks(
             lambda a, b: _dense_scores(self._X, self._index, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
@@ -259,6 +266,7 @@ class FortranDesign(Design):
         self.n_rows, self.n_columns = X.shape
 
     def scores(self, w: Vector) -> Vector:
+        _refuse_other_length(w, self.n_columns)
         out = np.empty(self.n_rows)
         in_row_chunks(
             lambda a, b: _column_scores(self._columns, w, a, b, out), self.n_rows, self.n_rows * self.n_columns
@@ -345,6 +353,7 @@ class CSRDesign(Design):
         self._stored = int(data.size * (self.n_rows / max(indptr.size - 1, 1)))
 
     def scores(self, w: Vector) -> Vector:
+        _refuse_other_length(w, self.n_columns)
         out = np.empty(self.n_rows)
         in_row_chunks(lambda a, b: _csr_scores(*self._csr, self._index, w, a, b, out), self.n_rows, self._stored)
         return out

@@ -29,6 +29,7 @@ from forerank._model_check import (
     MOST_BYTES,
     Contents,
     Refused,
+    check_built,
     check_estimator,
     check_members,
     found,
@@ -195,6 +196,9 @@ def load_model(path: Any) -> Model:
     _refuse_problems(path, contents)
     try:
         estimator = skops.io.loads(data, trusted=sorted(contents.types))
+        check_built(estimator)
+    except Refused as problem:
+        raise ModelFileError(path, f"it holds {problem}; the file is damaged, or was made to do harm") from None
     except Exception as error:  # whatever a damaged or foreign archive leads to, it is this file's fault
         raise ModelFileError(path, f"its estimator cannot be rebuilt ({first_line(error)})") from None
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
