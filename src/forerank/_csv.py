@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank._files import first_line
 from forerank.threads import side_by_side
 
@@ -420,7 +420,7 @@ def _row_ends(text: bytes, delimiter: str) -> tuple[NDArray[np.int64], int | Non
     return ends[:n_ends], None if open_at < 0 else int(open_at)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scan(data: NDArray, delimiter: int, ends: NDArray) -> tuple[int, int]:
     """A quote opens at the begin of a value only; two of them within quotes are one that is written."""
     n_ends, open_at, begins, k = 0, -1, True, 0

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from forerank._compile import compiled
 from forerank.pairsums.sorting import argsort
 
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ def best_first(values: NDArray, query: Index | None) -> tuple[Index, Index]:
     return deal_out(order, query, bounds[:-1].copy()), np.append(bounds[:-1][sizes > 0], values.size)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def deal_out(order, query, place):  # type: ignore[no-untyped-def]
     """One counting pass instead of a second sort: each row, in order, to the next free place of its query."""
     dealt = np.empty_like(order)
@@ -106,7 +106,7 @@ def deal_out(order, query, place):  # type: ignore[no-untyped-def]
     return dealt
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _running(values, first):  # type: ignore[no-untyped-def]
     """Cumulative sums that start afresh in each query: a global cumsum would carry its rounding into small queries."""
     sums = np.empty_like(values)
@@ -203,7 +203,7 @@ def count_edges(ranking: "Ranking", grade: NDArray[np.int64], upper: int, lowers
     return count_pairs(starts, ranking.tie[chosen], side, ranking.weight[chosen], 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_segment(tie, code, weight, bit, lo, hi):  # type: ignore[no-untyped-def]
     """Weight of right, tied and wrong pairs among the rows lo:hi, best first; `bit` of the code says upper or lower."""
     right = tied = wrong = 0.0
@@ -226,7 +226,7 @@ def _count_segment(tie, code, weight, bit, lo, hi):  # type: ignore[no-untyped-d
     return right, tied, wrong
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_pairs(starts, tie, code, weight, n_bits):  # type: ignore[no-untyped-def]
     """Weight of right, tied and wrong pairs of different code, one line per query.
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.threads import in_row_chunks
 
 __all__ = ["Design", "make_design", "summed_over_chunks"]
@@ -136,7 +136,7 @@ def _refuse_other_length(w: Vector, n_columns: int) -> None:
         raise ValueError(f"there are {len(w)} weights for {n_columns} columns")
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         x = X[index[i]] if index.size else X[i]
@@ -146,7 +146,7 @@ def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
     # Four rows at a time, so that the sums are read and written a quarter as often.
     fours = begin + (end - begin) // 4 * 4
@@ -167,7 +167,7 @@ def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def
                 out[r, k] += G[r, i] * x[k]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         x = X[index[i]] if index.size else X[i]
@@ -221,7 +221,7 @@ class DenseDesign(Design):
         return np.ascontiguousarray(part if all_rows else part[self._index], dtype=float)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _column_scores(columns, w, begin, end, out):  # type: ignore[no-untyped-def]
     # Rows in blocks that stay in the cache while the columns pass over them.
     for lo in range(begin, end, 2048):
@@ -234,7 +234,7 @@ def _column_scores(columns, w, begin, end, out):  # type: ignore[no-untyped-def]
                 block[i] += v * x[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _column_adjoint(columns, G, begin, end, out):  # type: ignore[no-untyped-def]
     for lo in range(begin, end, 2048):
         hi = min(lo + 2048, end)
@@ -246,7 +246,7 @@ def _column_adjoint(columns, G, begin, end, out):  # type: ignore[no-untyped-def
                 out[r, k] += total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _column_moments(columns, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for k in range(out.shape[1]):
         first = second = 0.0
@@ -297,7 +297,7 @@ class FortranDesign(Design):
         return np.ascontiguousarray(self._columns[begin:end].T, dtype=float)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _csr_scores(data, indices, indptr, index, w, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         r = index[i] if index.size else i
@@ -307,7 +307,7 @@ def _csr_scores(data, indices, indptr, index, w, begin, end, out):  # type: igno
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         row = index[i] if index.size else i
@@ -318,7 +318,7 @@ def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ign
                     out[r, indices[k]] += v * data[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _csr_moments(data, indices, indptr, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         row = index[i] if index.size else i
@@ -329,7 +329,7 @@ def _csr_moments(data, indices, indptr, index, g, about, begin, end, out):  # ty
             out[2, indices[k]] += g[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _csr_columns(data, indices, indptr, index, begin, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         row = index[i] if index.size else i

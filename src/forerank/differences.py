@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
+
+from forerank._compile import compiled
 
 __all__ = ["Differences", "add", "dot"]
 
@@ -129,7 +130,7 @@ def _compile_add(rows, m, step, w):  # type: ignore[no-untyped-def]
     return sparse
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _squared_norms(rows, begin, end, n_columns):  # type: ignore[no-untyped-def]
     """||z_m||^2 of some differences, through a vector that is zero again after each: columns may be shared."""
     z = np.zeros(n_columns)
@@ -141,14 +142,14 @@ def _squared_norms(rows, begin, end, n_columns):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _store(rows, begin, end, out):  # type: ignore[no-untyped-def]
     for m in range(begin, end):
         out[m] = 0
         add(rows, m, 1.0, out[m])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _dense(rows, index, n_columns):  # type: ignore[no-untyped-def]
     out = np.zeros((index.size, n_columns))
     for k in range(index.size):
@@ -156,7 +157,7 @@ def _dense(rows, index, n_columns):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _margins(rows, n, w):  # type: ignore[no-untyped-def]
     out = np.empty(n)
     for m in range(n):
@@ -164,7 +165,7 @@ def _margins(rows, n, w):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _combination(rows, a, n_columns):  # type: ignore[no-untyped-def]
     w = np.zeros(n_columns)
     for m in range(a.size):

@@ -31,9 +31,9 @@ from math import inf
 from typing import Literal, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.design import Design
 from forerank.pairsums.sorting import argsort
 
@@ -111,7 +111,7 @@ class _Even:
 _SOFT: dict[str, _Soft] = {"random": _Even(), "soft-close": _Close(), "soft-correct": _Correct()}
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_below(p, q, edge):  # type: ignore[no-untyped-def]
     """Pairs with p_i - q_j < edge; both ascending."""
     total, j = 0, 0
@@ -122,7 +122,7 @@ def _count_below(p, q, edge):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pairs_at(p, q, low, high, ranks):  # type: ignore[no-untyped-def]
     """The pairs with low <= p_i - q_j < high that stand at these places (ascending) among all such pairs."""
     i_of, j_of = np.empty(ranks.size, dtype=np.intp), np.empty(ranks.size, dtype=np.intp)
@@ -142,13 +142,13 @@ def _pairs_at(p, q, low, high, ranks):  # type: ignore[no-untyped-def]
     return i_of, j_of
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_drawn(key, drawn):  # type: ignore[no-untyped-def]
     place = np.searchsorted(drawn, key)
     return place < drawn.size and drawn[place] == key
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _smallest_differences(p, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
     """The pairs of smallest p_i - q_j that have not been drawn; p ascending, q descending.
 
@@ -170,7 +170,7 @@ def _smallest_differences(p, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: 
     return keys[:found]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mark(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
     """Mark the cells that hold some s_i in a bitmap, modulo its size."""
     mask = np.int64(bits.size * 64 - 1)
@@ -180,7 +180,7 @@ def _mark(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
         bits[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _with_neighbour(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
     """Indices of the s_i whose cell, or one beside it, is marked: none is missed, and few are there by chance."""
     mask = np.int64(bits.size * 64 - 1)
@@ -201,7 +201,7 @@ def _with_neighbour(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
     return out[:n]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearest(p, q):  # type: ignore[no-untyped-def]
     """For each p_i, how many q_j lie below it, and the distance to the nearest; both ascending."""
     below, distance = np.empty(p.size, dtype=np.intp), np.empty(p.size)
@@ -216,7 +216,7 @@ def _nearest(p, q):  # type: ignore[no-untyped-def]
     return below, distance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _closest_differences(p, below, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
     """The pairs of smallest |p_i - q_j| that have not been drawn, and the largest such distance.
 

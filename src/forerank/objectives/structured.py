@@ -25,10 +25,10 @@ Ties. Rows of equal score are taken in the order given; a pair on its margin exa
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from forerank._compile import compiled
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
 __all__ = ["AnchoredHinge", "AveragePrecision", "RankWeightedHinge", "harmonic", "partial_auc", "uniform"]
@@ -152,7 +152,7 @@ def _count_above(falling: Vector, bound: Vector) -> NDArray[np.intp]:
     return falling.size - np.searchsorted(falling[::-1], bound, side="right")
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_places(falling_positive, prefix, falling_negative, harmonic_sums):  # type: ignore[no-untyped-def]
     """For each negative j, in falling order, the first positive that the worst ranking puts behind it.
 

@@ -20,10 +20,10 @@ from math import erfc, pi, sqrt
 from numbers import Real
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
+from forerank._compile import compiled
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 from forerank.threads import in_row_chunks
@@ -141,7 +141,7 @@ def _check_points(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | N
     return y, z, q
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _direct(y, z, q, out):  # type: ignore[no-untyped-def]
     for i in range(y.size):
         total = 0.0
@@ -176,7 +176,7 @@ class _Cells:
         return cls(order, _offsets(points, cell, order, width), number, start)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _counting_sort(cell, first, span):  # type: ignore[no-untyped-def]
     start = np.zeros(span + 1, dtype=np.int64)
     for c in cell:
@@ -192,7 +192,7 @@ def _counting_sort(cell, first, span):  # type: ignore[no-untyped-def]
     return order, start
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _offsets(points, cell, order, width):  # type: ignore[no-untyped-def]
     out = np.empty(points.size)
     for k in range(order.size):
@@ -201,7 +201,7 @@ def _offsets(points, cell, order, width):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
     """Add sum_j q_j cos(2 n h x_j) and sum_j q_j sin(2 n h x_j), n = 1, 3, ..., of one cell's points."""
     re, im = np.empty(_LANES), np.empty(_LANES)
@@ -223,7 +223,7 @@ def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
             sines[k] += sine
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _read_series(offset, order, h, cosines, sines, height, base, out, integral):  # type: ignore[no-untyped-def]
     """At one cell's targets x: height - (4 / pi) sum_n (A_n sin - B_n cos), and, where there is room for it in
     `integral`, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n sin) / (2 n h).
@@ -255,7 +255,7 @@ def _read_series(offset, order, h, cosines, sines, height, base, out, integral):
                 integral[order[begin + i]] = base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ignore[no-untyped-def]
     """The sums at the targets of the cells begin .. end - 1, which pass along the source cells once."""
     y_offset, y_order, y_number, y_start = targets
@@ -314,7 +314,7 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
         _read_series(y_offset[part], y_order[part], h, cosines, sines, height, base, out, integral)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _above(z_offset, z_number, z_start, q, width, origin):  # type: ignore[no-untyped-def]
     """For each cell, the charge of it and all above, and their first moment about the centre of cell `origin`."""
     above_q, above_m = np.zeros(z_number.size + 1), np.zeros(z_number.size + 1)
@@ -347,7 +347,7 @@ def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -
     return out, integral
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _small_blocks(z, w, start, split, small, slopes):  # type: ignore[no-untyped-def]
     """Sums over blocks of few pairs, pair by pair: of w_j erfc(z_i - z_j) at either end, and of w_i w_j ierfc."""
     value = 0.0

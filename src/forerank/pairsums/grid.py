@@ -21,8 +21,9 @@ on N.
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from forerank._compile import compiled
 
 __all__ = ["LogisticSources"]
 
@@ -43,7 +44,7 @@ NARROW = 128
 LOSS, SLOPE, CURVATURE = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def logistic_kernel(t):  # type: ignore[no-untyped-def]
     """log(1 + exp(-t)), its slope and its curvature, without overflow."""
     e = np.exp(-abs(t))
@@ -87,7 +88,7 @@ class _Cells(NamedTuple):
     of_row: NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _index_cells(s, first, n_cells):  # type: ignore[no-untyped-def]
     index = np.empty(s.size, dtype=np.int32)
     count = np.zeros(n_cells, dtype=np.int64)
@@ -131,7 +132,7 @@ def _node_range(cells: _Cells) -> NDArray[np.int64]:
     return np.column_stack([first, last + STENCIL])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _add_powers(p, q, x):  # type: ignore[no-untyped-def]
     """p[r] += q x^r for r = 0 .. 7."""
     x2 = x * x
@@ -149,7 +150,7 @@ def _add_powers(p, q, x):  # type: ignore[no-untyped-def]
     p[7] += b * x2
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _evaluate(p, x):  # type: ignore[no-untyped-def]
     """The polynomial with coefficients p, lowest power first."""
     x2 = x * x
@@ -158,7 +159,7 @@ def _evaluate(p, x):  # type: ignore[no-untyped-def]
     return low + x2 * x2 * high
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _powers_to_nodes(powers, first, last, polynomials, nodes):  # type: ignore[no-untyped-def]
     """Turn the powers of intervals first .. last - 1 into charges of their stencils' nodes."""
     for k in range(first, last):
@@ -171,7 +172,7 @@ def _powers_to_nodes(powers, first, last, polynomials, nodes):  # type: ignore[n
             v[m] += total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore[no-untyped-def]
     """The interpolating polynomial of each interval first .. last - 1, from its stencil's nodes."""
     for k in range(first, last):
@@ -184,7 +185,7 @@ def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore
             p[r] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
     """Add the kernel sums of node charges to the nodes `out`, which begin `shift` nodes right of the first charge."""
     middle = (table.size - 1) // 2
@@ -195,7 +196,7 @@ def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
             out[a] += q * row[a]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignore[no-untyped-def]
     """Kernel sums at targets t from charges q at s, all of them on n_intervals intervals right of `left`."""
     powers = np.zeros((n_intervals, STENCIL))
@@ -219,7 +220,7 @@ def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignor
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _spread(s, q, number, index, slot, powers):  # type: ignore[no-untyped-def]
     """Add each source's powers to its interval, in the cells that have nodes (slot >= 0)."""
     for i in range(s.size):
@@ -230,7 +231,7 @@ def _spread(s, q, number, index, slot, powers):  # type: ignore[no-untyped-def]
             _add_powers(powers[slot[c], k], q[i], x - k - 0.5)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _points_to_nodes(s, q, cell, sign, orders, out, target_range):  # type: ignore[no-untyped-def]
     """Add the kernel sums of single sources to the nodes of a cell."""
     for a in range(target_range[0], target_range[1]):
@@ -241,7 +242,7 @@ def _points_to_nodes(s, q, cell, sign, orders, out, target_range):  # type: igno
                 out[o, a] += q[j] * kernels[orders[o]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ignore[no-untyped-def]
     """Kernel sums at the nodes of target cells, from all sources in the same and the adjoining cells."""
     source_number, slot, nodes, source_range, point_s, point_q, point_start = source
@@ -261,7 +262,7 @@ def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ig
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-untyped-def]
     """Charge and first moment, about each target cell's left end, of the sources at least two cells away on the side
     where the kernel does not vanish: above for upper targets (sign = 1), below for lower ones (sign = -1).
@@ -285,7 +286,7 @@ def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-u
     return far
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignore[no-untyped-def]
     """Add the interpolated kernel sums at the targets in cells that have nodes."""
     for i in range(t.size):
@@ -297,7 +298,7 @@ def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignor
                 out[o, i] += _evaluate(coefficients[slot[c], o, k], x - k - 0.5)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read_points(t, number, index, slot, source, sign, orders, out):  # type: ignore[no-untyped-def]
     """Add the kernel sums of single sources at the targets in cells that have no nodes."""
     source_number, _, _, _, point_s, point_q, point_start = source
@@ -314,7 +315,7 @@ def _read_points(t, number, index, slot, source, sign, orders, out):  # type: ig
             d += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read_far(t, number, index, far, sign, orders, out):  # type: ignore[no-untyped-def]
     """Add the limits of the kernels over sources at least two cells away."""
     for i in range(t.size):

@@ -5,10 +5,10 @@ cells (`LogisticSources`); blocks with few pairs are summed pair by pair. Cost: 
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
+from forerank._compile import compiled
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 from forerank.pairsums.grid import (
     CURVATURE,
@@ -34,7 +34,7 @@ Vector = NDArray[np.float64]
 _PAIRS_PER_PRODUCT = 1 / 40
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _direct_value_slopes(upper, lower, w_upper, w_lower, g_upper, g_lower):  # type: ignore[no-untyped-def]
     value = 0.0
     for i in range(upper.size):
@@ -46,7 +46,7 @@ def _direct_value_slopes(upper, lower, w_upper, w_lower, g_upper, g_lower):  # t
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _direct_curvature(upper, lower, q_upper, q_lower, out_upper, out_lower):  # type: ignore[no-untyped-def]
     for i in range(upper.size):
         for j in range(lower.size):
@@ -55,7 +55,7 @@ def _direct_curvature(upper, lower, q_upper, q_lower, out_upper, out_lower):  # 
             out_lower[j] += q_upper[i] * curvature
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[no-untyped-def]
     value = 0.0
     for b in range(split.size):
@@ -67,7 +67,7 @@ def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         if small[b]:
@@ -180,7 +180,7 @@ def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, floa
     return ((t - low) / width).astype(np.int64), int((high - low) / width) + 1, width
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
     """Weighted sums of the rows of U by bin; the last column is the weight."""
     d = U.shape[1]
@@ -191,7 +191,7 @@ def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
         c[d] += w[e]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
     """Add w_i (total_i u_i - sum_i) to each row, with sums and totals looked up by bin."""
     d = U.shape[1]

@@ -22,9 +22,9 @@ the same totals as against all of them, which is what out-of-core and distribute
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from forerank._compile import compiled
 from forerank.pairsums.blocks import PairBlocks
 from forerank.pairsums.sorting import argsort
 from forerank.threads import in_parallel
@@ -34,7 +34,7 @@ __all__ = ["SmoothedHingePairs", "SortedPairs", "margin_moments"]
 Vector = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk(t, s, w, sign, margin, m0, m1, m2, reach):  # type: ignore[no-untyped-def]
     """Fill M0, M1, M2 at the targets t from the sources s (both ascending).
 
@@ -99,7 +99,7 @@ def margin_moments(
     return moments[0], moments[1], moments[2]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _stable_by_half(order, half, half_start):  # type: ignore[no-untyped-def]
     """Distribute entries sorted by score over the halves of the blocks, keeping the order inside each."""
     place = half_start.copy()
@@ -111,7 +111,7 @@ def _stable_by_half(order, half, half_start):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
     """Walk one half of a block; adds slopes to `gradient` and returns the half's value (that of the block)."""
     m1 = np.empty(t.size)
@@ -125,7 +125,7 @@ def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, 
     return scale * value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
     value = 0.0
     for b in range(split.size):
@@ -141,7 +141,7 @@ def _walk_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, 
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of one half."""
     step = -1 if sign > 0 else 1
@@ -158,7 +158,7 @@ def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out
         e += step
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
@@ -166,7 +166,7 @@ def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ig
         _add_half_curvature(u, rows[lower], rows[upper], w[lower], w[upper], -1.0, m0[lower], reach[lower], scale, out)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     """`_add_half_curvature` for all columns of U in one walk."""
     step = -1 if sign > 0 else 1
@@ -183,7 +183,7 @@ def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, ou
         e += step
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])

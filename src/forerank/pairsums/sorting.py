@@ -8,8 +8,9 @@ not for the indirect sort at large n), and rows that share an integer are put ri
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forerank._compile import compiled
 
 Index = NDArray[np.intp]
 
@@ -19,7 +20,7 @@ _PACKING_PAYS_FROM = 4096
 _LONGEST_RUN = 64
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pack(s, low, scale, bits):  # type: ignore[no-untyped-def]
     words = np.empty(s.size, dtype=np.uint64)
     for i in range(s.size):
@@ -27,7 +28,7 @@ def _pack(s, low, scale, bits):  # type: ignore[no-untyped-def]
     return words
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
     """Row numbers in order of score; an empty array where a run of equal keys is too long to repair here."""
     order = np.empty(words.size, dtype=np.intp)

@@ -17,9 +17,9 @@ still the better ranking.
 from typing import NoReturn
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.design import Design
 from forerank.objectives.top import Top
 from forerank.solvers.result import Progress, SolverResult, relative_gap
@@ -34,7 +34,7 @@ DUAL_LOSSES = ("hinge", "squared_hinge")
 _BACKTRACK = 2.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
     """The root gamma of rho(gamma) = sum_i clip(a_i - gamma, 0, upper_i) - sum_j [b_j + gamma]_+.
 
@@ -122,7 +122,7 @@ def project_balanced(a: Vector, b: Vector, upper: Vector | None = None) -> tuple
     return pull if upper is None else np.minimum(pull, upper), np.maximum(b + gamma, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _level(v, cap, factor, limit, total):  # type: ignore[no-untyped-def]
     """The theta with sum_j clip(v_j - theta, 0, min(factor cap_j, limit)) = total, if the caps allow it."""
     low, high = np.inf, -np.inf
@@ -153,7 +153,7 @@ def _level(v, cap, factor, limit, total):  # type: ignore[no-untyped-def]
     return theta
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
     """The derivative in G of half the squared distance to the points of sum G, and the levels of the two parts."""
     gamma = _level(a, upper, 1.0, 2.0 * G, G)  # the limit is never reached: it only bounds the search
@@ -166,7 +166,7 @@ def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
     return slope, gamma, delta
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _capped_sum(a, b, caps, upper, slope_low, most):  # type: ignore[no-untyped-def]
     """The sum G of the nearest point, by secants and bisection, with the levels there, from the slope at G = 0."""
     low, high = 0.0, most

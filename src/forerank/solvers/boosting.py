@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress
 from forerank.threads import in_row_chunks
@@ -141,7 +141,7 @@ def _best_cut(binned: Binned, gradient: Vector, n_bins: int) -> tuple[int, int, 
     return column, int(at[column]), float(best[column])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scan_columns(codes, gradient, lengths, n_bins, begin, end, best, at):  # type: ignore[no-untyped-def]
     # Four histograms take turns, so that rows of one bin in succession do not wait for each other.
     sums = np.empty((4, n_bins))

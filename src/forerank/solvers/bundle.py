@@ -19,9 +19,9 @@ is one plane that often closes the gap by itself (maths/solvers.md, eq. 7).
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.newton import newton
@@ -44,7 +44,7 @@ _CUT_BEYOND = 0.1
 _IDLE_STEPS = 20
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _simplex_program(gram, b, beta, tol, max_steps):  # type: ignore[no-untyped-def]
     """Maximise <b, beta> - 1/2 beta^T gram beta over the simplex, in place, by moving weight between two planes.
 

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
+from forerank._compile import compiled
 from forerank.differences import Differences, add, dot
 from forerank.solvers.result import Progress
 
@@ -49,7 +49,7 @@ _PROXIMAL = 0.003
 _EXACT = 1e-14
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(rows, squared_norm, box, sign, dual, w, shift, active, n_active, lower, upper, random):  # type: ignore[no-untyped-def]
     """One step for every active pair, in random order; returns how many stay active, and the extreme slopes.
 

@@ -12,9 +12,9 @@ short ones cannot throw the weights out.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forerank._compile import compiled
 from forerank.differences import add, dot
 
 __all__ = ["LOSSES", "CombinedDescent"]
@@ -27,7 +27,7 @@ LOSSES = ("hinge", "logistic", "squared")
 _CURVATURE = np.array([0.0, 0.25, 2.0])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
     """Of the losses of forerank.losses, by their place in LOSSES."""
     if loss == 0:
@@ -38,7 +38,7 @@ def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
     return (1.0 - t) ** 2, -2.0 * (1.0 - t)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _steps(rows, sign, size, losses, curvatures, alpha, offset, done, first_averaged, tail, v, averaged, constant):  # type: ignore[no-untyped-def]
     """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses met, and the tail.
 

@@ -1,0 +1,110 @@
+"""Compiled functions: numba's, without the interpreter lock, and compiled once for an installation.
+
+Compiled code is kept in numba's cache: in the directory that NUMBA_CACHE_DIR names, otherwise beside the source,
+otherwise in the user's cache directory. Where none of them can be written (read-only containers), or the disk is full,
+functions are compiled anew in each process, and one line is logged: a warning would be an error in many test suites. An
+entry that cannot be read is compiled again and replaced. Entries are keyed by processor, so machines may share a
+directory.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.sigutils import normalize_signature
+
+__all__ = ["compiled", "on_compilation"]
+
+# Functions compiled by one process before `on_compilation` calls: one or two take less than a second.
+_FEW_FUNCTIONS = 2
+
+_logger = logging.getLogger("forerank")
+
+
+def compiled(function: Callable | None = None, **options: Any) -> Any:
+    """Decorator: `numba.njit` without the interpreter lock, cached where that is possible.
+
+    Options go to `numba.njit`: ``@compiled`` or ``@compiled(fastmath={"contract"})``.
+    """
+    if function is None:
+        return lambda decorated: compiled(decorated, **options)
+    dispatcher = njit(nogil=True, **options)(function)
+    dispatcher._cache = _FunctionCache(function)
+    return dispatcher
+
+
+def on_compilation(announce: Callable[[], None] | None) -> None:
+    """Call `announce` once, as soon as this process compiles more than a few functions; None: call nothing."""
+    _state.announce = announce
+
+
+class _State:
+    """What this process has compiled, and whether its cache can be used."""
+
+    n_compiled = 0
+    announce: Callable[[], None] | None = None
+    complained = False
+
+    def compiling(self) -> None:
+        self.n_compiled += 1
+        if self.n_compiled > _FEW_FUNCTIONS and self.announce is not None:
+            announce, self.announce = self.announce, None
+            announce()
+
+    def complain(self, reason: object) -> None:
+        if not self.complained:
+            self.complained = True
+            _logger.warning(
+                "forerank: compiled code cannot be kept (%s), so every process compiles anew; "
+                "set NUMBA_CACHE_DIR to a directory that can be written",
+                reason,
+            )
+
+
+_state = _State()
+
+
+class _FunctionCache(NullCache):
+    """The cache of one function: numba's own, looked for at the first call and done without where it fails."""
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+        self._files: Any = None
+
+    @property
+    def cache_path(self) -> Any:
+        return self._opened().cache_path
+
+    def flush(self) -> None:
+        self._opened().flush()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        files = self._opened()
+        try:
+            found = files.load_overload(signature, context)
+            # Two processes that save at the same time can leave an index that names the other one's code.
+            if found is not None and found.signature.args == normalize_signature(signature)[0]:
+                return found
+        except Exception:  # a damaged pickle may raise anything
+            with suppress(OSError):
+                files.flush()  # otherwise the damaged index would also be in the way of saving
+        _state.compiling()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            self._opened().save_overload(signature, result)
+        except OSError as error:
+            _state.complain((error.strerror or str(error)).lower())
+
+    def _opened(self) -> Any:
+        if self._files is None:
+            try:
+                self._files = FunctionCache(self._function)
+            except (RuntimeError, OSError):
+                self._files = NullCache()
+                _state.complain("numba finds no directory for it")
+        return self._files
