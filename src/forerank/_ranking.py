@@ -139,7 +139,8 @@ def binary_curve(
 def curve_of(ranking: Ranking, positive: Mask) -> Curve:
     positives = np.add.reduceat(np.where(positive, ranking.weight, 0.0), ranking.blocks)
     negatives = np.add.reduceat(np.where(positive, 0.0, ranking.weight), ranking.blocks)
-    tp, fp = _running(positives, ranking.first), _running(negatives, ranking.first)
+    running = _running if ranking.first.size > 2 else lambda values, first: np.cumsum(values)
+    tp, fp = running(positives, ranking.first), running(negatives, ranking.first)
     last, n_blocks = ranking.first[1:] - 1, np.diff(ranking.first)
     return Curve(positives, negatives, tp, fp, np.repeat(tp[last], n_blocks), np.repeat(fp[last], n_blocks))
 

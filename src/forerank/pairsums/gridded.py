@@ -34,36 +34,25 @@ Vector = NDArray[np.float64]
 _PAIRS_PER_PRODUCT = 1 / 40
 
 
-@compiled
-def _direct_value_slopes(upper, lower, w_upper, w_lower, g_upper, g_lower):  # type: ignore[no-untyped-def]
-    value = 0.0
-    for i in range(upper.size):
-        for j in range(lower.size):
-            loss, slope, _ = logistic_kernel(upper[i] - lower[j])
-            value += w_upper[i] * w_lower[j] * loss
-            g_upper[i] += w_lower[j] * slope
-            g_lower[j] += w_upper[i] * slope
-    return value
-
-
-@compiled
-def _direct_curvature(upper, lower, q_upper, q_lower, out_upper, out_lower):  # type: ignore[no-untyped-def]
-    for i in range(upper.size):
-        for j in range(lower.size):
-            curvature = logistic_kernel(upper[i] - lower[j])[2]
-            out_upper[i] += q_lower[j] * curvature
-            out_lower[j] += q_upper[i] * curvature
+# The loop over pairs stands inside the loop over blocks: a function of its own would be compiled twice.
 
 
 @compiled
 def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[no-untyped-def]
+    """The loss over all pairs of the small blocks; adds each entry's sum of slopes to `potential`."""
     value = 0.0
     for b in range(split.size):
         if small[b]:
-            lo, mid, hi = start[b], split[b], start[b + 1]
-            value += _direct_value_slopes(
-                t[mid:hi], t[lo:mid], w[mid:hi], w[lo:mid], potential[mid:hi], potential[lo:mid]
-            )
+            total = 0.0
+            for i in range(split[b], start[b + 1]):
+                t_i, w_i, sum_i = t[i], w[i], potential[i]
+                for j in range(start[b], split[b]):
+                    loss, slope, _ = logistic_kernel(t_i - t[j])
+                    total += w_i * w[j] * loss
+                    sum_i += w[j] * slope
+                    potential[j] += w_i * slope
+                potential[i] = sum_i
+            value += total
     return value
 
 
@@ -71,8 +60,13 @@ def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[
 def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-untyped-def]
     for b in range(split.size):
         if small[b]:
-            lo, mid, hi = start[b], split[b], start[b + 1]
-            _direct_curvature(t[mid:hi], t[lo:mid], q[mid:hi], q[lo:mid], potential[mid:hi], potential[lo:mid])
+            for i in range(split[b], start[b + 1]):
+                t_i, q_i, sum_i = t[i], q[i], potential[i]
+                for j in range(start[b], split[b]):
+                    curvature = logistic_kernel(t_i - t[j])[2]
+                    sum_i += q[j] * curvature
+                    potential[j] += q_i * curvature
+                potential[i] = sum_i
 
 
 class GriddedPairs:

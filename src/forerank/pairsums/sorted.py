@@ -174,12 +174,15 @@ def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, ou
     j = rows_s.size - 1 if sign > 0 else 0
     active = 0
     total = np.zeros(U.shape[1])
+    # Loops, not array expressions: numba takes two seconds longer to compile those, for the message of a wrong shape.
     for _ in range(rows_t.size):
         while active < reach[e]:
-            total += w_s[j] * U[rows_s[j]]
+            for k in range(total.size):
+                total[k] += w_s[j] * U[rows_s[j], k]
             active += 1
             j += step
-        out[rows_t[e]] += (scale * w_t[e]) * (U[rows_t[e]] * m0[e] - total)
+        for k in range(total.size):
+            out[rows_t[e], k] += (scale * w_t[e]) * (U[rows_t[e], k] * m0[e] - total[k])
         e += step
 
 
@@ -251,8 +254,15 @@ class SortedPairs:
     def curvature_matrix(self, U: Vector) -> Vector:
         """F''(s) U for the columns of U, for the squared hinge."""
         out = np.zeros(U.shape)
-        b = self._blocks
-        _add_curvatures(U, self._rows, self._weight, b.start, b.split, self._m0, self._reach, 2.0 * self._scale, out)
+        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
+        if b.n_blocks > 1:
+            _add_curvatures(U, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
+            return out
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+        for own, other, sign in ((upper, lower, 1.0), (lower, upper, -1.0)):
+            _add_half_curvatures(
+                U, rows[own], rows[other], w[own], w[other], sign, self._m0[own], self._reach[own], scale, out
+            )
         return out
 
     def curvature_diagonal(self) -> Vector:
