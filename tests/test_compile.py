@@ -16,7 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 
 import forerank
 from forerank import _compile
-from forerank._compile import compiled, on_compilation
+from forerank._compile import compiled
 
 PACKAGE = Path(forerank.__file__).parent
 CODE = """
@@ -70,7 +70,7 @@ def test_without_a_directory_that_can_be_written_everything_is_compiled_and_one_
     environment = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), nowhere)
     out, err = python(CODE, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR="", **environment)
     assert out == ["2.0 1.0"]
-    assert re.fullmatch(r"forerank: compiled code cannot be kept .* set NUMBA_CACHE_DIR to a directory .*\n", err)
+    assert re.fullmatch(r"compiled code of forerank cannot be kept .* set NUMBA_CACHE_DIR to a directory .*\n", err)
     assert python("import forerank.metrics", PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR="", **environment) == ([], "")
 
 
@@ -108,26 +108,21 @@ def test_code_that_belongs_to_another_signature_is_not_used(state):
     assert (n_hits(other), n_hits(then)) == (0, 1)
 
 
-def test_compilation_of_many_functions_is_announced_once(state):
-    told = []
-    on_compilation(lambda: told.append(len(functions)))
-    functions = []
-    for dtype in (np.int8, np.int16, np.int32, np.int64):
-        functions.append(made())
-        functions[-1](dtype(1))
-    assert told == [3]
-
-
-def test_nothing_is_announced_where_nothing_is_compiled(state):
-    for dtype in (np.int8, np.int16, np.int32, np.int64):
+def test_compilation_of_many_functions_is_said_once_and_not_where_nothing_is_compiled(state, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, logger="forerank")
+    for dtype in (np.int8, np.int16):
         made()(dtype(1))
-    told = []
-    on_compilation(lambda: told.append(True))
-    for dtype in (np.int8, np.int16, np.int32, np.int64):
+    assert caplog.messages == []
+    for dtype in (np.int32, np.int64, np.float32):
+        made()(dtype(1))
+    assert caplog.messages == ["compiling once, about 10 s"]
+    caplog.clear()
+    monkeypatch.setattr(_compile, "_state", _compile._State())
+    for dtype in (np.int8, np.int16, np.int32, np.int64, np.float32):
         function = made()
         function(dtype(1))
         assert n_hits(function) == 1
-    assert told == []
+    assert caplog.messages == []
 
 
 def test_every_compiled_function_is_declared_so():

@@ -2,9 +2,9 @@
 
 Compiled code is kept in numba's cache: in the directory that NUMBA_CACHE_DIR names, otherwise beside the source,
 otherwise in the user's cache directory. Where none of them can be written (read-only containers), or the disk is full,
-functions are compiled anew in each process, and one line is logged: a warning would be an error in many test suites. An
-entry that cannot be read is compiled again and replaced. Entries are keyed by processor, so machines may share a
-directory.
+functions are compiled anew in each process, and one line is logged, to "forerank": a warning would be an error in many
+test suites. An entry that cannot be read is compiled again and replaced. Entries are keyed by processor, so machines
+may share a directory.
 """
 
 import logging
@@ -16,9 +16,9 @@ from numba import njit
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.sigutils import normalize_signature
 
-__all__ = ["compiled", "on_compilation"]
+__all__ = ["compiled"]
 
-# Functions compiled by one process before `on_compilation` calls: one or two take less than a second.
+# Functions that a process compiles before it says so: one or two take less than a second.
 _FEW_FUNCTIONS = 2
 
 _logger = logging.getLogger("forerank")
@@ -36,29 +36,22 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
     return dispatcher
 
 
-def on_compilation(announce: Callable[[], None] | None) -> None:
-    """Call `announce` once, as soon as this process compiles more than a few functions; None: call nothing."""
-    _state.announce = announce
-
-
 class _State:
-    """What this process has compiled, and whether its cache can be used."""
+    """What this process has compiled, and whether that can be kept."""
 
     n_compiled = 0
-    announce: Callable[[], None] | None = None
-    complained = False
+    kept = True
 
-    def compiling(self) -> None:
+    def count(self) -> None:
         self.n_compiled += 1
-        if self.n_compiled > _FEW_FUNCTIONS and self.announce is not None:
-            announce, self.announce = self.announce, None
-            announce()
+        if self.n_compiled == _FEW_FUNCTIONS + 1:
+            _logger.info("compiling %s, about 10 s", "once" if self.kept else "for this run")
 
-    def complain(self, reason: object) -> None:
-        if not self.complained:
-            self.complained = True
+    def complain(self, reason: str) -> None:
+        if self.kept:
+            self.kept = False
             _logger.warning(
-                "forerank: compiled code cannot be kept (%s), so every process compiles anew; "
+                "compiled code of forerank cannot be kept (%s), so every process compiles it anew; "
                 "set NUMBA_CACHE_DIR to a directory that can be written",
                 reason,
             )
@@ -91,7 +84,7 @@ class _FunctionCache(NullCache):
         except Exception:  # a damaged pickle may raise anything
             with suppress(OSError):
                 files.flush()  # otherwise the damaged index would also be in the way of saving
-        _state.compiling()
+        _state.count()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

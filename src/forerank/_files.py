@@ -3,9 +3,9 @@
 import bz2
 import gzip
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,12 +37,9 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
     target = Path(out).resolve()  # what a link points to is written, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK
-    try:
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(out)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:  # from before the file exists, so that no signal finds it unguarded
+        with _new_file(part, out) as file:
             if target.suffix.lower() in (".gz", ".bz2"):
                 packer: Any = gzip.open if target.suffix.lower() == ".gz" else bz2.open
                 with packer(file, "wb") as packed:
@@ -53,11 +50,20 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(part, mode)
         if force:
-            Path(part).replace(target)
+            part.replace(target)
         else:
-            _put(Path(part), target)
+            _put(part, target)
     finally:
-        Path(part).unlink(missing_ok=True)
+        with suppress(OSError):  # the name may be too long, or the directory closed
+            part.unlink(missing_ok=True)
+
+
+def _new_file(part: Path, out: Any) -> BinaryIO:
+    """A file that only its owner reads until it is complete; where it cannot be made, the error names `out`."""
+    try:
+        return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(out)) from None
 
 
 def _put(part: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line: each command calls one public function, prints what it found and says what went wrong."""
 
 import json
+import logging
 import math
 import os
 import shlex
@@ -23,11 +24,23 @@ from forerank._terminal import Commands, Console, PrintableSink, echo, escape
 from forerank._text import printable, printable_json
 from forerank._words import counted, listed
 
+
+class _Commands(Commands):
+    """The commands. Output that cannot be written is said in one line, wherever a command writes it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_line_errors(OSError):
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
+
+
 app = typer.Typer(
-    cls=Commands,
+    cls=_Commands,
     help="Learn to put the relevant ahead of the irrelevant.",
     epilog="Exit codes: 0 done, 1 something unexpected, 2 a file or an option that cannot be used, 130 interrupted, "
-    "141 the reader of the output left.",
+    "141 the reader of the output left, 143 terminated.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -82,7 +95,28 @@ Encoding = Annotated[
 ]
 Folds = Annotated[int, typer.Option("--folds", min=2, help="Of the cross-validation.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
+
+
+class _Notes(logging.Handler):
+    """What the library logs, on standard error, as other remarks are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        echo(f"note: {record.getMessage()}", err=True)
+
+
+def _show_notes(quiet: bool) -> bool:
+    """Show what the library logs (that functions are compiled, or that they cannot be kept), unless quiet."""
+    logger = logging.getLogger("forerank")
+    logger.setLevel(logging.ERROR if quiet else logging.INFO)
+    if not any(isinstance(handler, _Notes) for handler in logger.handlers):
+        logger.addHandler(_Notes())
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.", callback=_show_notes),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn at random.")]
 _METRICS = "auc, ap, pos_at_top, wmw, ndcg@k, pauc@fpr or recall@k, such as recall@100"
 Metric = Annotated[
@@ -856,15 +890,21 @@ def demo(
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """What a user can mend is said in one line, with exit code 2."""
+def _one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """What a user can mend is said in one line, with exit code 2; files that cannot be used are ValueErrors."""
+    caught = kinds or (ValueError, OSError, ImportError)
     try:
         yield
-    except (ValueError, OSError, ImportError) as error:  # files that cannot be used are ValueErrors
+    except caught as error:
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard(sys.stdout)
             raise typer.Exit(141) from None
         _fail(error)
+
+
+def _discard(stream: Any) -> None:
+    """Let what is still to be written, now or when the interpreter ends, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 _EXTRAS = {
@@ -885,7 +925,8 @@ def _fail(error: Exception) -> NoReturn:
         text = f"writing: {error.strerror.lower()}"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or str(error)).lower()}"
-    echo(f"forerank: {printable(text)}{_options_that_help(error)}", err=True)
+    with suppress(OSError):  # standard error may be full, too
+        echo(f"forerank: {printable(text)}{_options_that_help(error)}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -998,8 +1039,13 @@ def _value(text: str) -> Any:
 # --- What is shown ---
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # which `_Commands` answers; rich would exit with code 1
+
+
 def _console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, soft_wrap=True)
+    return _Console(stderr=stderr, soft_wrap=True)
 
 
 def _list_sink() -> Any:
@@ -1031,7 +1077,8 @@ def _bar(what: str, quiet: bool) -> Iterator[Callable[[float], None]]:
 
 
 def _print_json(value: Any) -> None:
-    typer.echo(printable_json(json.dumps(_plain(value), indent=1, ensure_ascii=False)))
+    any_text = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
+    typer.echo(printable_json(json.dumps(_plain(value), indent=1, ensure_ascii=not any_text)))
 
 
 def _plain(value: Any) -> Any:
@@ -1088,13 +1135,33 @@ def _parts_table(by: str, groups: dict[str, Any]) -> Table:
     return table
 
 
-def main() -> None:
-    """Entry point."""
+# --- The program ---
+
+
+def run() -> None:
+    """Run the command that the arguments name; ends with SystemExit."""
+    streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
+    for stream in streams:
+        if stream.errors == "strict":  # no character is worth a crash
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        app(standalone_mode=True)
-    except KeyboardInterrupt:
-        echo("forerank: interrupted", err=True)
-        raise SystemExit(130) from None
+        with _one_line_errors(OSError):  # help and usage are written outside of any command
+            app(prog_name="forerank")
+    except typer.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    finally:
+        for stream in streams:
+            try:
+                stream.flush()
+            except OSError:
+                _discard(stream)
+
+
+def main() -> NoReturn:
+    """Entry point."""
+    from forerank.__main__ import main as program
+
+    program()
 
 
 if __name__ == "__main__":
