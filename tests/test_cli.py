@@ -475,6 +475,17 @@ def test_report_says_in_words_what_it_shows(tmp_path, work):
     assert "would overwrite" in fails("report", work / "train.csv", "-t", "y", "-o", work / "train.csv", "--force")
 
 
+def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    def missing(results, out):
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    monkeypatch.setattr("forerank.demo.draw", missing)
+    monkeypatch.setattr("forerank.demo.compare_rankers", lambda seed: iter(()))
+    monkeypatch.setattr("forerank.cli.app", lambda words, standalone_mode: 0)
+    result = run("demo", "-o", tmp_path, "-q", code=2)
+    assert result.stderr == "forerank: matplotlib is needed for this: pip install 'forerank[plots]'\n"
+
+
 def test_demo_does_the_main_job_and_draws(tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
     for part in ("forerank fit", "forerank rank", "forerank evaluate", "forerank explain", "RankSVM"):

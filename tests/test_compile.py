@@ -97,6 +97,21 @@ def test_a_full_disk_is_said_once(state, monkeypatch, caplog):
     assert "(no space left on device)" in caplog.messages[0]
 
 
+def test_a_cache_that_can_only_be_read_is_read(state, monkeypatch, caplog):
+    def closed(*args, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    assert made()(2) == 4
+    monkeypatch.setattr("tempfile.TemporaryFile", closed)
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", closed)
+    function = made()
+    assert function(2) == 4
+    assert n_hits(function) == 1
+    assert caplog.messages == []
+    assert function(2.5) == 5.0
+    assert "(permission denied)" in caplog.messages[0]
+
+
 def test_code_that_belongs_to_another_signature_is_not_used(state):
     first = made()
     assert first(2) == 4

@@ -1,12 +1,14 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import forerank
 from forerank import losses, metrics, objectives, pairsums, solvers
+from forerank.cli import _EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -69,6 +71,28 @@ def test_the_examples_of_the_readme_run(capsys):
     read, _, total, _ = capsys.readouterr().out.split()
     assert total == "1795"
     assert int(read) < 600
+
+
+def extra_packages(extras, name):
+    """The packages that an extra brings, by the names they are imported by."""
+    packages = set()
+    for requirement in extras[name]:
+        own = re.fullmatch(r"forerank\[(.*)\]", requirement)
+        if own:
+            packages |= {each for part in own[1].split(",") for each in extra_packages(extras, part)}
+        else:
+            packages.add(re.match(r"[\w-]+", requirement)[0])
+    return packages
+
+
+def test_the_line_of_the_readme_installs_what_its_commands_need():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    lines = re.findall(r"^pip install '(forerank|\.)\[(\w+)\]'", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    assert lines == [("forerank", "report"), (".", "report")]
+    assert extra_packages(extras, "report") >= _EXTRAS.keys() - {"onnx"}  # no command of the README needs it
+    assert extra_packages(extras, "all") >= _EXTRAS.keys()
+    for package, extra in _EXTRAS.items():
+        assert package in extra_packages(extras, extra)
 
 
 def test_the_repository_names_no_machine():

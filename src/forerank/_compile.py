@@ -8,12 +8,19 @@ may share a directory.
 """
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    NullCache,
+    UserProvidedCacheLocator,
+)
 from numba.core.sigutils import normalize_signature
 
 __all__ = ["compiled"]
@@ -95,9 +102,34 @@ class _FunctionCache(NullCache):
 
     def _opened(self) -> Any:
         if self._files is None:
-            try:
-                self._files = FunctionCache(self._function)
-            except (RuntimeError, OSError):
-                self._files = NullCache()
-                _state.complain("numba finds no directory for it")
+            self._files = self._found()
         return self._files
+
+    def _found(self) -> Any:
+        for kind in (FunctionCache, _ReadOnlyCache):
+            with suppress(RuntimeError, OSError):  # numba finds no directory
+                return kind(self._function)
+        _state.complain("there is no directory that can be written")
+        return NullCache()
+
+
+class _Exists:
+    """A directory that need only be there: numba's locators ask for one that can be written."""
+
+    def ensure_cache_path(self) -> None:
+        os.listdir(self.get_cache_path())  # type: ignore[attr-defined]
+
+
+class _Provided(_Exists, UserProvidedCacheLocator):
+    pass
+
+
+class _InTree(_Exists, InTreeCacheLocator):
+    pass
+
+
+class _ReadOnlyCache(FunctionCache):
+    """A cache that was filled when an image was built, and can now only be read."""
+
+    class _impl_class(CompileResultCacheImpl):
+        _locator_classes = [_Provided, _InTree]  # noqa: RUF012

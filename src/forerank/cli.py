@@ -879,9 +879,8 @@ def demo(
     console.print(table)
     try:
         files = draw(results, out)
-    except ImportError:
-        console.print("For the pictures, install matplotlib: pip install 'forerank[plots]'")
-        raise typer.Exit(1) from None
+    except ImportError as error:
+        _fail(error)
     for file in files:
         console.print(f"saved {escape(str(file))}", highlight=False)
 
