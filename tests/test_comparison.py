@@ -35,6 +35,8 @@ from forerank import PairwiseRanker, PointwiseRanker, Ranker, compare, metrics
 from forerank.cli import app
 from forerank.columns import as_frame, plan_columns
 from forerank.comparison import Comparison, corrected_t_test, holm
+from forerank.comparison.methods import chosen_methods
+from forerank.comparison.rows import read_rows
 from forerank.estimators.chosen import method_names
 from forerank.io import read_table
 from test_ranked import table
@@ -181,16 +183,16 @@ def test_the_result_in_words():
     found = made({"far": base - 0.03 - 0.001 * rng.random(10), "near": near, "best": base})
     p = found.table()[1]["p"]
     assert found.sentence() == (
-        f"best has the highest AUC, {base.mean():.3f}; near is not told apart from it (p = {p:.2g}); "
+        f"best has the highest AUC, {base.mean():.3f}; near is not significantly different (p = {p:.2g}); "
         "far is behind by 0.031 (p < 0.001)."
     )
     assert str(found).splitlines()[-1] == found.sentence()
     three = made({"best": base, "near": near, "nearer": near + 1e-5})
-    assert "nearer and near are not told apart from it (p = " in three.sentence()
+    assert "nearer and near are not significantly different (p = " in three.sentence()
     assert "; 10 folds show large" not in found.sentence()
     few = made({"a": base[:3], '"b, c"': near[:3]})
     assert few.sentence().endswith("; 3 folds show large differences only, more seeds smaller ones.")
-    assert "one fold does not tell what is chance" in made({"a": [0.5], "b": [0.6]}).sentence()
+    assert "one fold does not show which differences are more than chance" in made({"a": [0.5], "b": [0.6]}).sentence()
     assert made({"a": [0.5, 0.75]}).sentence() == "a has a mean AUC of 0.625."
     assert made({"a": [None, None]}).sentence() == "Every fit failed; the first because a (seed 0, fold 1): no."
 
@@ -230,6 +232,31 @@ def test_values_are_those_of_cross_validation():
     assert set(one["measures"]) == {"auc", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10"}
     assert (one["n_train"], one["n_test"]) == (160, 40)
     assert one["fit_seconds"] > 0
+
+
+@pytest.mark.parametrize("metric", ["recall@50", "ndcg@7"])
+def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(171, 3)), np.arange(171) % 8 == 0
+    X[:, 0] += y
+    chosen = "Ranker(methods=['rows, logistic'], alphas=3)"
+    found = compare(X, y, [chosen, "PairwiseRanker(alpha=0.1)", "logistic-regression-cv(Cs=2)"], metric=metric)
+    k = int(metric.partition("@")[2])
+    scaled = make_pipeline(StandardScaler(), PairwiseRanker(alpha=0.1))
+    expected = []
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        scores = scaled.fit(X[train], y[train]).decision_function(X[test])
+        depth = metrics.Depth(k * test.size / 171)
+        function = metrics.recall_at_k if metric.startswith("recall") else metrics.ndcg
+        expected.append(function(y[test], scores, k=depth))
+    assert_allclose(list(found.values()["PairwiseRanker(alpha=0.1)"].values()), expected)
+    assert f"at {k} of 171 rows (first {100 * k / 171:.3g} %)" in found.sentence()
+    # Those that tune themselves look as deep into their folds.
+    methods = chosen_methods([chosen, "logistic-regression-cv"], metric, read_rows(X, y, *[None] * 3, None, (), None))
+    assert methods[chosen].estimator.list_rows == 171
+    scorer = methods["logistic-regression-cv"].estimator.scoring
+    some = y[:40], scaled.decision_function(X[:40])
+    assert scorer(scaled, X[:40], y[:40]) == function(*some, k=metrics.Depth(k * 40 / 171))
 
 
 def test_tables_are_prepared_inside_the_folds(tmp_path):

@@ -627,7 +627,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         ("target", str(card["target"])),
         ("group", str(card["group"])),
         *[("columns" if k == 0 else "", note) for k, note in enumerate(card["notes"])],
-        *[(m["name"], _interval(m)) for m in summary.get("measures", [])],
+        *[(_title(m), _interval(m)) for m in summary.get("measures", [])],
         ("versions", ", ".join(f"{name} {version}" for name, version in card["versions"].items())),
         ("format", str(card["format"])),
         ("sha256", card["sha256"]),
@@ -910,6 +910,11 @@ def _interval(measure: dict[str, Any]) -> str:
     return f"{measure['value']:.4f}" + (f"  [{low:.4f}, {high:.4f}]" if known else "")
 
 
+def _title(measure: dict[str, Any]) -> str:
+    """The name of a measure and the depth it looks at; models of earlier versions do not say the depth."""
+    return escape(f"{measure['name']} {measure.get('depth', '')}".rstrip())
+
+
 def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float) -> Table:
     table = Table(title=escape(title), title_justify="left")
     table.add_column("measure")
@@ -917,7 +922,7 @@ def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float
     table.add_column(f"{100 * confidence:g} % interval", justify="right")
     for each in measures:
         value, _, interval = _interval(each).partition("  ")
-        table.add_row(each["name"], value, escape(interval) or "-")
+        table.add_row(_title(each), value, escape(interval) or "-")
     return table
 
 

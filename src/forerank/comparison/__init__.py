@@ -14,6 +14,7 @@ from forerank.comparison.fits import check_same_methods, opened_record, run_task
 from forerank.comparison.methods import chosen_methods, measure_names
 from forerank.comparison.results import Comparison, corrected_t_test, holm, shown_row
 from forerank.comparison.rows import Folds, read_rows
+from forerank.estimators.menu import depth_words, measure_named
 
 __all__ = ["Comparison", "compare", "corrected_t_test", "holm", "shown_row"]
 
@@ -56,7 +57,9 @@ def compare(
         "logistic-regression-cv", "lightgbm", "xgboost". Parameters go in parentheses:
         "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "logistic-regression-cv".
     metric : str, default="auc"
-        auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in order.
+        auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in order. The first k
+        rows are those of a list as long as the data: in a fold as large a share is looked at; with groups, k counts
+        the rows of a group.
     cv : int or splitter, default=5
         Stratified folds; with groups, a group is in one fold. There are never more folds than rows of the smaller
         class.
@@ -96,13 +99,17 @@ def compare(
     rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter)
     metric = "wmw" if rows.graded and metric == "auc" else metric  # the same, for grades
     measures = measure_names(metric, rows.graded)
-    chosen = chosen_methods(methods, metric, rows.graded)
+    chosen = chosen_methods(methods, metric, rows)
     splitter = Folds(cv, rows)
     wanted = range(seed, seed + seeds)
     splits = {(s, k): split for s in wanted for k, split in enumerate(splitter.splits(s, seeds))}
     odd = rows.warnings()
     todo = [(method.name, *place) for place in splits for method in chosen.values()]
     header = rows.header | {"metric": metric, "folds": splitter.n_folds, "splits": splitter.digest()}
+    place, depth = measure_named(metric).place, ""
+    if place is not None:
+        depth = "of a group" if rows.qid is not None else depth_words(place, rows.y.size)
+        header["depth"] = depth  # records of earlier versions counted k rows of a fold, and have none
     with opened_record(record, header) as kept:
         check_same_methods(record, kept.records.values(), chosen)
         done = sum(key in kept.records for key in todo)
@@ -124,4 +131,5 @@ def compare(
         classes=rows.classes,
         notes=rows.notes + splitter.notes,
         warnings=odd,
+        depth=depth,
     )

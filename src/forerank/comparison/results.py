@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import nctdtrinc
 
 from forerank.checks import DataWarning
+from forerank.evaluation import shown
 
 __all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
 
@@ -43,6 +44,8 @@ class Comparison:
         What was done with the columns.
     warnings : list of DataWarning
         What is odd about the data, as `forerank.checks.data_warnings` says.
+    depth : str
+        What the first k rows of the metric are, such as "of 171 rows (first 29.2 %)": a share of the rows of a fold.
 
     Notes
     -----
@@ -63,6 +66,12 @@ class Comparison:
     classes: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
+    depth: str = ""
+
+    @property
+    def title(self) -> str:
+        """The metric in words."""
+        return f"{_words(self.metric)} {self.depth}".rstrip()
 
     def values(self, measure: str | None = None) -> dict[str, dict[tuple[int, int], float]]:
         """For each method its values of a measure, by default the chosen one, by seed and fold; failed fits have none.
@@ -236,16 +245,16 @@ class Comparison:
             return f"Every fit failed; the first because {self.errors()[0]}."
         first, *others = self.table()
         if not others:
-            return f"{best} has a mean {_words(self.metric)} of {first['mean']:.3f}."
-        parts = [f"{best} has the highest {_words(self.metric)}, {first['mean']:.3f}"]
+            return f"{best} has a mean {self.title} of {shown(first['mean'])}."
+        parts = [f"{best} has the highest {self.title}, {shown(first['mean'])}"]
         alike = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
         if alike:
             names, least = [row["method"] for row in alike], min(row["p"] for row in alike)
             p = f"p = {least:.2g}" + (" or more" if len(alike) > 1 and least < 0.995 else "")
-            parts.append(f"{_listed(names)} {'is' if len(alike) == 1 else 'are'} not told apart from it ({p})")
+            parts.append(f"{_listed(names)} {'is' if len(alike) == 1 else 'are'} not significantly different ({p})")
         parts += [_against(row) for row in others if row not in alike]
         if first["n"] == 1:
-            parts.append("one fold does not tell what is chance")
+            parts.append("one fold does not show which differences are more than chance")
         elif alike and first["n"] < _FEW_FOLDS:
             parts.append(f"{first['n']} folds show large differences only, more seeds smaller ones")
         return "; ".join(parts) + "."
@@ -272,6 +281,7 @@ class Comparison:
         """Everything, as it goes into JSON."""
         return {
             "metric": self.metric,
+            "depth": self.depth,
             "rows": self.rows,
             "classes": self.classes,
             "folds": self.folds,
@@ -320,7 +330,7 @@ def _against(row: dict[str, Any]) -> str:
     if row["difference"] is None:
         return f"{row['method']} was measured on other folds"
     if row["p"] is None:
-        return f"{row['method']} has {row['mean']:.3f}"
+        return f"{row['method']} has {shown(row['mean'])}"
     p = f"p = {row['p']:.2g}" if row["p"] >= 0.001 else "p < 0.001"
     return f"{row['method']} is {'behind' if row['difference'] < 0 else 'ahead'} by {abs(row['difference']):.2g} ({p})"
 

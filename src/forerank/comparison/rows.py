@@ -136,7 +136,11 @@ def read_rows(
     notes = table.notes()
     if labels.get("by_alphabet"):
         notes.append(f"{labels['positive']!r} is taken for the positive label, being the later word: see positive")
-    return RowsToCompare(table, y if y.dtype != bool else y.astype(np.int64), weights, labels["classes"], notes)
+    if y.dtype == bool:
+        y = y.astype(np.int64)
+    elif y.min() < 0:
+        y = y - y.min()  # gains are not negative
+    return RowsToCompare(table, y, weights, labels["classes"], notes)
 
 
 def _with_labels(frame: Any, y: Any) -> tuple[Any, str]:

@@ -154,4 +154,5 @@ def resampled(headline: Headline, y: NDArray, scores: Floats, qid: Any, seed: in
 def _with_interval(name: str, value: float, values: list[Any], n: int) -> Measure:
     if n < 2:
         return Measure(name, value, np.nan, np.nan)
-    return Measure(name, value, *map(float, np.quantile(values, [0.025, 0.975])))
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Measure(name, value, float(low), float(high))
