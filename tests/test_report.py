@@ -5,6 +5,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -82,17 +83,23 @@ def test_held_out_scores_are_those_of_models_that_have_not_seen_the_row():
         ranker = PairwiseRanker(random_state=0) if "random_state" in PairwiseRanker().get_params() else PairwiseRanker()
         scores = ranker.fit((X[train] - mean) / deviation, y[train]).decision_function((X - mean) / deviation)
         assert_allclose(found.by_model[number], scores, rtol=1e-5, atol=1e-7)
-        assert_allclose(found.scores[test], ((scores - scores.mean()) / scores.std())[test], rtol=1e-5, atol=1e-6)
+        behind = (scores[test][:, None] > scores[test]).mean(axis=1) + 0.5 / test.size
+        assert_allclose(found.scores[test], behind)
         assert (found.fold[test] == number).all()
 
 
-def test_measures_are_those_of_the_held_out_scores(report):
+def test_measures_are_means_over_the_folds(report):
     y = (table()["y"] == "yes").to_numpy()
     found = {each.name: each for each in report.measures}
-    assert_allclose(found["AUC"].value, metrics.roc_auc(y, report.held_out.scores))
-    assert_allclose(found["precision at 100"].value, metrics.precision_at_k(y, report.held_out.scores, k=100))
+    fold, scores = report.held_out.fold, report.held_out.by_model
+    parts = [(y[fold == k], scores[k][fold == k]) for k in range(5)]
+    assert_allclose(found["AUC"].value, np.mean([metrics.roc_auc(*part) for part in parts]))
+    assert_allclose(found["average precision"].value, np.mean([metrics.average_precision(*part) for part in parts]))
+    third = [metrics.precision_at_k(*part, k=metrics.Depth(100 / 300 * part[0].size)) for part in parts]
+    assert_allclose(found["precision at 100"].value, np.mean(third))
+    assert found["precision at 100"].depth == "of 300 rows (first 33.3 %)"
     assert f"AUC is {found['AUC'].value:.3f} (95 % interval {found['AUC'].low:.3f} to" in report.sentences[1]
-    assert "better than chance (0.500)" in report.sentences[1]
+    assert "better than a random order (0.500)" in report.sentences[1]
     assert report.sentences[0].startswith(f"300 rows of a table in memory, of which {y.sum()} (")
     ten = 10 * found["precision at 10"].value
     assert f"Of the first 10 rows about {ten:.0f} are hits" in report.sentences[2]
@@ -104,7 +111,7 @@ def test_measures_are_those_of_the_held_out_scores(report):
         ("ap", "average precision", "Average precision is"),
         ("pos_at_top", "positives at the top", "The share of positives at the top is"),
         ("recall@20", "recall at 20", "the first 20 rows hold"),
-        ("pauc@0.2", "partial AUC (FPR to 0.2)", "better than chance (0.100)"),
+        ("pauc@0.2", "partial AUC (FPR to 0.2)", "better than a random order (0.100)"),
         ("ndcg@10", "NDCG at 10", "of the best possible one"),
     ],
 )
@@ -290,22 +297,96 @@ def test_comparisons_of_several_kinds(form):
     found = make_report(data, "y", ranker="PairwiseRanker", folds=2, comparison=comparison).page["comparison"]
     assert found["rows"][0]["mean"].startswith("0.900 ±")
     assert found["rows"][1] == {"method": "B", "mean": "0.800", "difference": "-0.1000", "p": "< 0.001", "seconds": "–"}
-    assert (found["picture"] is not None) == (form == "object")
+    assert found["picture"] is None  # two methods have nothing to show beside their difference
 
 
 def test_a_comparison_of_this_package():
     from forerank.comparison import compare
 
     data = table(100)[["age", NASTY, "y"]]
-    compared = compare(data, "y", ["PairwiseRanker", "PointwiseRanker"], cv=3)
-    found = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared).page["comparison"]
-    assert {row["method"] for row in found["rows"]} == {"PairwiseRanker", "PointwiseRanker"}
+    methods = ["PairwiseRanker", "PointwiseRanker", "TopPush"]
+    compared = compare(data, "y", methods, cv=3)
+    report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
+    found = report.page["comparison"]
+    assert {row["method"] for row in found["rows"]} == set(methods)
     assert found["picture"] is not None
     assert found["sentence"]
+    # The same folds give the same number.
+    assert_allclose(np.mean(list(compared.values()["PairwiseRanker"].values())), report.measures[0].value)
+    assert found["folds"] == "Means and standard deviations are over the folds of this report."
+    other = make_report(data, "y", ranker="PairwiseRanker", folds=4, comparison=compared)
+    assert f"than the AUC of {other.measures[0].value:.3f} above" in other.page["comparison"]["folds"]
 
 
 def test_no_comparison_is_said(page):
     assert "No comparison was given" in page.text
+
+
+# --- One number per measure ---
+
+
+def said_of(name, html):
+    """The sentences and captions of a page, and the words in its pictures, that give a number for a measure."""
+    pictures = [base64.b64decode(each).decode() for each in re.findall(r'svg\+xml;base64,([^"]+)', html)]
+    texts = [found[2] for found in re.finditer(r"(?s)<(p|li|figcaption)\b[^>]*>(.*?)</\1>", html)]
+    texts += [text for picture in pictures for text in re.findall(r">([^<>]+)</text>", picture)]
+    for text in texts:
+        plain = unescape(re.sub(r"<[^>]+>", " ", text)).replace("\N{NO-BREAK SPACE}", " ")
+        bare = re.sub(r"\([^()]*\)", "", plain)  # without intervals, random orders and depths
+        values = re.findall(r"(?<![\d.])[01]\.\d{3,4}(?!\d)", bare)
+        if name.lower() in plain.lower() and values:
+            yield " ".join(plain.split()), values
+
+
+def odd_table(kind):
+    rng = np.random.default_rng(5)
+    n = 171
+    y = rng.permutation(np.arange(n) < 40).astype(int)
+    if kind == "grades":
+        y = rng.integers(0, 4, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += y
+    X[:, 1] *= 100.0
+    data = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    return data.assign(q=np.arange(n) % 19) if kind == "groups" else data
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "name"),
+    [
+        ("binary", "auc", "AUC"),
+        ("binary", "recall@50", "recall at 50"),
+        ("binary", "ap", "average precision"),
+        ("binary", "pos_at_top", "positives at the top"),
+        ("grades", "auc", "pairs in order"),
+        ("grades", "ndcg@20", "NDCG at 20"),
+        ("groups", "recall@3", "recall at 3"),
+    ],
+)
+def test_one_report_has_one_number_per_measure(kind, metric, name):
+    from forerank.comparison import compare
+
+    data, group = odd_table(kind), {"group": "q"} if kind == "groups" else {}
+    quick = {"alphas": 4, "cv": 3}
+    methods = ["Ranker(alphas=4, cv=3)", "PairwiseRanker(alpha=0.01)"]
+    compared = compare(data, "y", methods, metric=metric, cv=4, **group)
+    report = make_report(data, "y", metric=metric, params=quick, folds=4, comparison=compared, **group)
+    html, page = report.html(), report.page
+    main = page["measures"][0]["value"]
+    means = {row["method"]: row["mean"].partition(" ")[0] for row in page["comparison"]["rows"]}
+    assert means[methods[0]] == main
+    found = list(said_of(name, html))
+    assert report.sentences[1] in [text for text, _ in found]
+    # The choice was measured in folds of its own: one sentence says so at the top, another below the pictures.
+    explanation = next(k for k, text in enumerate(report.sentences) if f"; {main} is of rows that had none" in text)
+    explained = report.sentences[explanation - 2 : explanation]
+    assert "in the folds in which the method was chosen" in page["choice"]["note"]
+    for text, values in found:
+        others = {value for value in values if value != main}
+        if text == page["comparison"]["sentence"]:
+            others -= set(means.values())
+        known = text in explained or "Learning curve" in text or "In single folds" in text
+        assert not others or known, (text, main)
 
 
 # --- What is odd is said ---
@@ -322,7 +403,7 @@ def test_a_leaky_column():
 def test_a_constant_score():
     found = make_report(table(100)[["age", "y"]], "y", ranker=DummyClassifier(strategy="prior"), folds=3)
     assert found.measures[0].value == 0.5
-    assert "not told apart from chance" in found.sentences[1]
+    assert "not significantly different from a random order" in found.sentences[1]
     assert any("this is no ranking" in line for line in found.warnings)
     assert "no weights by column" in Page(found.html()).text
 
@@ -380,7 +461,13 @@ def test_grades(grouped):
     found = make_report(data, "grade", ranker="PairwiseRanker", metric="ndcg@10", folds=3, **group)
     assert found.measures[0].name == "NDCG at 10"
     qid = data["q"].to_numpy() if grouped else None
-    assert_allclose(found.measures[0].value, metrics.ndcg(grade + 1, found.held_out.scores, k=10, qid=qid))
+    values = []
+    for k in range(3):
+        rows = found.held_out.fold == k
+        depth = 10 if grouped else metrics.Depth(10 * rows.sum() / 240)
+        own = None if qid is None else qid[rows]
+        values.append(metrics.ndcg(grade[rows] + 1, found.held_out.by_model[k][rows], k=depth, qid=own))
+    assert_allclose(found.measures[0].value, np.mean(values))
     text = Page(found.html()).text
     assert "the labels are grades" in text
     assert "4 grades" in found.sentences[0]

@@ -147,7 +147,8 @@ class _Draws:
         return np.random.default_rng(self._seed)
 
     def interval(self, values: ArrayLike) -> tuple[float, float]:
-        low, high = np.quantile(np.asarray(values, dtype=np.float64), [0.5 - self.confidence / 2, 0.5 + self.confidence / 2])
+        tails = [0.5 - self.confidence / 2, 0.5 + self.confidence / 2]
+        low, high = np.quantile(np.asarray(values, dtype=np.float64), tails)
         return float(low), float(high)
 
     def over_lists(self, values: Floats, fold: Index) -> tuple[float, float]:

@@ -221,7 +221,7 @@ class Folds:
             splitter = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a rare grade is in few folds: said of the fold itself
-            return list(splitter.split(np.zeros((y.size, 1)), y, qid))
+            return list(splitter.split(np.zeros((y.size, 1)), np.unique(y, return_inverse=True)[1], qid))
 
     def digest(self) -> str:
         return digest_of(*(test for _, test in self.splits(0)))
