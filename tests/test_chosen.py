@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -436,6 +436,7 @@ def test_measures_by_name():
     assert metric_function("pauc@0.1")(y, s) == metrics.partial_auc(y, s, standardize="range", fpr_range=(0, 0.1))
 
 
+@settings(deadline=None)  # the first call compiles
 @given(seed=st.integers(0, 1000), n_part=st.integers(2, 30), more=st.integers(0, 90), k=st.integers(1, 200))
 def test_as_large_a_share_of_a_part(seed, n_part, more, k):
     """Hits down to a depth that need not be whole: between two rows the count is a straight line."""

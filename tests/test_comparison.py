@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -367,6 +368,35 @@ def test_three_positives_in_ten_thousand_rows():
     assert found.warnings[0].kind == "tiny class"
     with pytest.raises(ValueError, match="There are 1 rows of the smaller class"):
         compare(X, np.arange(10_000) == 3, [PAIRS])
+
+
+def test_many_grades_are_compared_with_a_model_of_one_fit():
+    """Logistic regression would fit weights for each of 32 grades, many times."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((640, 4))
+    y = np.digitize(X[:, 0] + rng.standard_normal(640), np.linspace(-2, 2, 31))
+    found = compare(X, y, ["PairwiseRanker(alpha=0.01)", "baseline"], cv=2)
+    assert found.methods == ["PairwiseRanker(alpha=0.01)", "ridge-regression-cv"]
+    assert found.table()[0]["mean"] > 0.7
+    assert not found.errors()
+    two = chosen_methods(None, "auc", read_rows(X, y > 15, *[None] * 3, None, (), None))
+    assert list(two) == ["Ranker", "logistic-regression-cv"]
+
+
+def test_a_time_budget_ends_after_a_whole_fold(monkeypatch):
+    X, y = rows(100)
+    clock = iter(range(1000))
+    monkeypatch.setattr("forerank.comparison.fits.perf_counter", lambda: next(clock))  # a second at each look
+    found = compare(X, y, [PAIRS, DUMMY], cv=5, time_budget=8)
+    fits = Counter(each["method"] for each in found.records)
+    assert fits[PAIRS] == fits["DummyClassifier"]
+    assert 1 <= fits[PAIRS] < 5
+    assert found.cut == f"The time budget of 8 seconds ended it after {fits.total()} of 10 fits."
+    assert found.sentence().endswith(found.cut)
+    whole = compare(X, y, [PAIRS, DUMMY], cv=5, time_budget=1e9)
+    assert (whole.cut, len(whole.records)) == ("", 10)
+    with pytest.raises(ValueError, match="time_budget=0: give a number of seconds above 0"):
+        compare(X, y, time_budget=0)
 
 
 def test_a_fold_of_one_class_is_said():

@@ -20,6 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 from forerank import PairwiseRanker, PointwiseRanker, metrics
 from forerank.io import Matrix
 from forerank.report import make_report
+from forerank.report.words import unbroken
 
 NASTY = "<script>alert(1)</script>"
 
@@ -147,6 +148,7 @@ def test_the_ranker_that_chooses_is_the_default(graded):
     assert any(ranker.best_method_ in line.lower() for line in found.sentences)
     assert found.page["choice"]["path"] is not None
     assert len(found.held_out.choices) == 3
+    assert "Bars: one standard deviation over the folds." in found.page["choice"]["learning"].caption
     assert found.page["weights"]["rows"][0]["name"] == "a"
 
 
@@ -318,6 +320,17 @@ def test_a_comparison_of_this_package():
     assert f"than the AUC of {other.measures[0].value:.3f} above" in other.page["comparison"]["folds"]
 
 
+def test_a_comparison_that_was_cut_is_said():
+    from forerank.comparison import compare
+
+    data = table(100)[["age", NASTY, "y"]]
+    compared = compare(data, "y", ["PairwiseRanker", "PointwiseRanker"], cv=3, time_budget=1e-9)
+    report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
+    text = Page(report.html()).text
+    assert "The time budget of 1e-09 seconds ended it after 2 of 6 fits." in text
+    assert f"of other folds, or of other fits, than the AUC of {report.measures[0].value:.3f} above" in text
+
+
 def test_no_comparison_is_said(page):
     assert "No comparison was given" in page.text
 
@@ -387,6 +400,60 @@ def test_one_report_has_one_number_per_measure(kind, metric, name):
             others -= set(means.values())
         known = text in explained or "Learning curve" in text or "In single folds" in text
         assert not others or known, (text, main)
+
+
+def test_weights_of_folds_are_of_the_method_and_penalty_that_were_chosen_on_all_rows():
+    data = odd_table("binary")
+    X, y = data[list("abcd")].to_numpy(), data["y"].to_numpy()
+    found = make_report(Matrix(X, y.astype(float), None), params={"methods": ["rows, logistic"]}, folds=4)
+    chosen = found.model.estimator[-1]
+    assert len({alpha for _, alpha in found.held_out.choices}) > 1  # the folds themselves have chosen otherwise
+    for number, (train, _) in enumerate(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)):
+        Z = (X[train] - X[train].mean(axis=0)) / X[train].std(axis=0)
+        alone = PointwiseRanker("logistic", alpha=chosen.best_alpha_).fit(Z, y[train])
+        own = found.held_out.weights[number]
+        assert_allclose([own[f"column {k}"] for k in range(4)], alone.coef_[0], rtol=1e-3, atol=1e-6)
+    for row in found.page["weights"]["rows"]:
+        low, high = map(float, row["range"].split(" to "))
+        assert low - (high - low) <= float(row["weight"]) <= high + (high - low)
+    assert "the same method and alpha were fitted" in found.page["weights"]["sentence"]
+
+
+def test_folds_that_choose_another_method_are_said():
+    data = table(90)[["age", NASTY, "y"]]
+    same = make_report(data, "y", ranker=Choosing(), folds=3)
+    assert "In each fold the method was chosen anew, and was pairs as on all rows." in same.sentences
+    other = make_report(data, "y", ranker=ChoosingByRows(), folds=3)
+    said = other.sentences[-1]
+    assert "chosen anew: rows in 3 of 3. The measures are those of this way of choosing" in said
+    assert said.endswith("the model that is described below and was fitted on all rows is pairs.")
+
+
+class ChoosingByRows(Choosing):
+    def fit(self, X, y, sample_weight=None, qid=None):
+        super().fit(X, y)
+        self.best_method_ = "pairs" if len(y) == 90 else "rows"
+        return self
+
+
+def test_no_line_ends_between_a_number_and_its_unit(report):
+    html = report.html()
+    blocks = re.finditer(r"(?s)<(p|li|th|td|figcaption)\b[^>]*>(.*?)</\1>", html)
+    texts = " ".join(unescape(found[2]) for found in blocks)
+    assert "95\N{NO-BREAK SPACE}% interval" in texts
+    assert "300\N{NO-BREAK SPACE}rows" in texts
+    assert not re.search(r"\d (%|rows)", texts)
+    assert unbroken("p = 0.4 ± 0.1 at 50") == "p_=_0.4_±_0.1 at_50".replace("_", "\N{NO-BREAK SPACE}")
+
+
+def test_an_interval_without_width_is_left_out():
+    y = np.arange(200) % 4 == 0
+    noise = np.random.default_rng(0).normal(size=200)
+    data = pd.DataFrame({"a": 8.0 * y + noise, "y": y})
+    found = make_report(data, "y", ranker="PairwiseRanker", folds=3)
+    assert "Of the first 10 rows all are hits; a random order would have about 2.5." in found.sentences
+    assert found.page["hits"][0]["interval"] == "–"
+    assert "A dash: resampled rows do not vary" in found.page["measure_note"] or np.isnan(found.measures[0].low)
 
 
 # --- What is odd is said ---
@@ -473,6 +540,19 @@ def test_grades(grouped):
     assert "4 grades" in found.sentences[0]
     with pytest.raises(ValueError, match="metric='ap' is for two classes"):
         make_report(data, "grade", ranker="PairwiseRanker", metric="ap", **group)
+
+
+def test_many_grades():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=320)
+    data = pd.DataFrame({"a": score + rng.normal(size=320), "grade": np.argsort(np.argsort(score)) // 10})
+    found = make_report(data, "grade", ranker="PairwiseRanker", folds=3)
+    assert "32 grades" in found.sentences[0]
+    picture = found.page["pictures"]["distributions"]
+    assert "grade = 31" in picture.caption
+    assert "grade = 30" not in picture.caption  # the lowest and the highest stand for the others
+    legend = base64.b64decode(picture.uri.partition(",")[2]).decode()
+    assert ("grade = 31" in legend, "grade = 30" in legend) == (True, False)
 
 
 @pytest.mark.parametrize("metric", ["auc", "pauc@0.3"])

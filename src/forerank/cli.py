@@ -352,7 +352,7 @@ def evaluate(
 
 
 def _complete_method(incomplete: str) -> list[str]:
-    rivals = ["logistic-regression-cv", "lightgbm", "xgboost"]
+    rivals = ["logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost"]
     return _complete_ranker(incomplete) + [name for name in rivals if name.startswith(incomplete.lower())]
 
 
@@ -364,8 +364,9 @@ def _complete_method(incomplete: str) -> list[str]:
         "forerank compare queries.svm -m RankNCG -m sklearn.linear_model.Ridge --metric ndcg@10 --json",
     )
     + "A method is Ranker, one of its methods ('pairs, logistic'), an estimator of forerank by name, the import path "
-    "of an estimator of the scikit-learn kind, or one of logistic-regression-cv, lightgbm, xgboost; parameters go in "
-    "parentheses. With --record, a comparison that was stopped goes on where it was.",
+    "of an estimator of the scikit-learn kind, or one of logistic-regression-cv, ridge-regression-cv, "
+    "lightgbm, xgboost; parameters go in parentheses. With --record, a comparison that was stopped goes on where it "
+    "was.",
 )
 def compare(
     file: DataFile,
@@ -375,7 +376,8 @@ def compare(
         typer.Option(
             "--method",
             "-m",
-            help="What is compared; may be repeated. Default: Ranker and logistic-regression-cv.",
+            help="What is compared; may be repeated. Default: Ranker and logistic-regression-cv (grades: "
+            "ridge-regression-cv).",
             autocompletion=_complete_method,
         ),
     ] = None,
@@ -475,10 +477,14 @@ def report(
         typer.Option(
             "--against",
             help="What it is compared with, as in 'forerank compare'; may be repeated. Default: "
-            "logistic-regression-cv; 'none' for nothing.",
+            "logistic-regression-cv (grades: ridge-regression-cv); 'none' for nothing.",
             autocompletion=_complete_method,
         ),
     ] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--time-budget", min=1, help="Seconds for the comparison; what they cut is said on the page."),
+    ] = 600,
     folds: Folds = 5,
     positive: Positive = None,
     group: Group = None,
@@ -501,7 +507,7 @@ def report(
         from forerank.comparison import compare as compare_methods
         from forerank.report import make_report
 
-        rivals = [] if against == ["none"] else against or ["logistic-regression-cv"]
+        rivals = [] if against == ["none"] else against or ["baseline"]
         options: dict[str, Any] = {"group": group, "positive": positive, "drop": drop or [], "delimiter": delimiter}
         with _spooled(file, format) as path, _status(quiet) as say:
 
@@ -516,6 +522,7 @@ def report(
                         metric=metric or "auc",
                         cv=folds,
                         seed=seed,
+                        time_budget=budget,
                         progress=lambda share: say(f"comparing, {share:.0%}"),
                         **options,
                     )

@@ -61,9 +61,9 @@ def draw_roc(ax: Any, fpr: Floats, tpr: Floats, auc: float) -> None:
 
 
 def draw_precision_recall(ax: Any, recall: Floats, precision: Floats, average: float, share: float) -> None:
-    """Precision against recall, the average in the legend, and the share of positive rows, which a random order has."""
+    """Precision against recall, the average in the legend, and the share of positive rows: that of a random order."""
     ax.plot(*_thin(recall, precision), color=COLOURS[0], label=f"this ranking, average {shown(average)}")
-    ax.axhline(share, color=GREY, linestyle=":", label=f"a random order, about {shown(share)}")
+    ax.axhline(share, color=GREY, linestyle=":", label=f"share of positive rows, {shown(share)}")
     ax.set(xlabel="recall", ylabel="precision", xlim=(-0.01, 1.01), ylim=(0.0, 1.04))
     ax.legend(loc="best")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from forerank.comparison.fits import check_same_methods, opened_record, run_tasks, tasks_of
+from forerank.comparison.fits import check_same_methods, in_time, opened_record, run_tasks, tasks_of
 from forerank.comparison.methods import chosen_methods, measure_names
 from forerank.comparison.results import Comparison, corrected_t_test, holm, shown_row
 from forerank.comparison.rows import Folds, read_rows
@@ -36,6 +36,7 @@ def compare(
     record: Any = None,
     progress: Callable[[float], None] | None = None,
     n_jobs: int | None = None,
+    time_budget: float | None = None,
     delimiter: str | None = None,
 ) -> "Comparison":
     """Compare methods by cross-validation on the same folds.
@@ -54,8 +55,9 @@ def compare(
     methods : list or dict, optional
         Names, or a dict of estimators (or names) by the name to show. A name is "Ranker"; a method of it, such as
         "pairs, logistic", tuned alone; an estimator of forerank; the import path of any scikit-learn estimator; or
-        "logistic-regression-cv", "lightgbm", "xgboost". Parameters go in parentheses:
-        "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "logistic-regression-cv".
+        "logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost". Parameters go in parentheses:
+        "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "baseline": logistic-regression-cv,
+        or ridge-regression-cv for grades, since logistic regression takes very long with many of them.
     metric : str, default="auc"
         auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in order. The first k
         rows are those of a list as long as the data: in a fold as large a share is looked at; with groups, k counts
@@ -80,6 +82,8 @@ def compare(
         Is told the share that is done.
     n_jobs : int, optional
         Fits at a time, in processes of their own. Times are then those of a shared machine.
+    time_budget : float, optional
+        Seconds after which no fold is begun. The first is always done, with all methods, and what was cut is said.
 
     Returns
     -------
@@ -94,6 +98,8 @@ def compare(
     >>> [row["method"] for row in found.table()]
     ['PairwiseRanker(alpha=0.01)', 'DummyClassifier']
     """
+    if time_budget is not None and not time_budget > 0.0:
+        raise ValueError(f"time_budget={time_budget!r}: give a number of seconds above 0, or None.")
     if seeds < 1:
         raise ValueError(f"seeds={seeds!r}: rows are shuffled at least once.")
     rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter)
@@ -116,13 +122,15 @@ def compare(
         missing = [key for key in todo if key not in kept.records]
         if progress is not None:
             progress(done / len(todo))
-        for found in run_tasks(tasks_of(rows, chosen, splits, missing, measures), n_jobs):
+        tasks = in_time(tasks_of(rows, chosen, splits, missing, measures), time_budget)
+        for found in run_tasks(tasks, n_jobs):
             kept.add(found)
             done += 1
             if progress is not None:
                 progress(done / len(todo))
+    cut = len(todo) - done
     return Comparison(
-        records=[kept.records[key] for key in todo],
+        records=[kept.records[key] for key in todo if key in kept.records],
         metric=metric,
         methods=list(chosen),
         folds=splitter.n_folds,
@@ -132,4 +140,5 @@ def compare(
         notes=rows.notes + splitter.notes,
         warnings=odd,
         depth=depth,
+        cut=f"The time budget of {time_budget:g} seconds ended it after {done} of {len(todo)} fits." if cut else "",
     )

@@ -23,7 +23,7 @@ from forerank.comparison.methods import Method, scores_of, seeded, takes_sparse
 from forerank.comparison.rows import RowsToCompare
 from forerank.estimators.menu import Measure, measure_named
 
-__all__ = ["check_same_methods", "opened_record", "run_tasks", "tasks_of"]
+__all__ = ["check_same_methods", "in_time", "opened_record", "run_tasks", "tasks_of"]
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -61,6 +61,18 @@ def tasks_of(
             place = {"method": name, "seed": seed, "fold": fold, "spec": method.spec}
             place |= {"n_train": int(train.size), "n_test": int(test.size)}
             yield place, method, inputs[method.form], sides[0], sides[1], known
+
+
+def in_time(tasks: Iterator[Task], seconds: float | None) -> Iterator[Task]:
+    """The tasks of the first fold, and those of others that begin within so many seconds: methods keep equal folds."""
+    begin, current = perf_counter(), None
+    for task in tasks:
+        fold = task[0]["seed"], task[0]["fold"]
+        late = seconds is not None and perf_counter() - begin > seconds
+        if current is not None and fold != current and late:
+            return
+        current = fold
+        yield task
 
 
 def run_tasks(tasks: Iterator[Task], n_jobs: int | None) -> Iterator[dict[str, Any]]:

@@ -20,12 +20,14 @@ from forerank._files import first_line
 from forerank.comparison.rows import RowsToCompare, digest_of
 from forerank.estimators.menu import FOR_GRADES, measure_named, method_names, metric_function
 
-__all__ = ["Method", "chosen_methods", "measure_names", "scores_of", "seeded", "takes_sparse"]
+__all__ = ["BASELINE", "Method", "chosen_methods", "measure_names", "scores_of", "seeded", "takes_sparse"]
 
 Floats = NDArray[np.float64]
 
-_RIVALS = ("logistic-regression-cv", "lightgbm", "xgboost")
-_DEFAULT = ("Ranker", "logistic-regression-cv")
+_RIVALS = ("logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost")
+# Stands for logistic regression, or for grades, of which that fits a model each, for ridge regression.
+BASELINE = "baseline"
+_DEFAULT = ("Ranker", BASELINE)
 # Measures that are kept beside the chosen one.
 _MEASURES = ("auc", "wmw", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10")
 
@@ -67,6 +69,8 @@ def chosen_methods(methods: Any, metric: str, rows: RowsToCompare) -> dict[str, 
 def _named_method(text: str, metric: str, rows: RowsToCompare) -> tuple[str, Any]:
     """The name to show and the estimator that a text stands for."""
     graded = rows.graded
+    if text == BASELINE:
+        text = "ridge-regression-cv" if graded else "logistic-regression-cv"
     if text in method_names():
         return text, _of_forerank("Ranker", {"metric": metric, "methods": [text]}, graded)
     head, params = _parsed(text)
@@ -139,6 +143,12 @@ def _made(kind: Any, params: dict[str, Any]) -> Any:
 
 
 def _rival(name: str, params: dict[str, Any], scorer: "_Scorer", graded: bool) -> Any:
+    if name == "ridge-regression-cv":
+        from sklearn.linear_model import RidgeCV
+        from sklearn.model_selection import KFold
+
+        shuffled = KFold(5, shuffle=True, random_state=0)
+        return _made(RidgeCV, {"alphas": np.logspace(-2, 4, 7), "cv": shuffled, "scoring": scorer} | params)
     if name == "logistic-regression-cv":
         from sklearn.linear_model import LogisticRegressionCV
         from sklearn.model_selection import StratifiedKFold

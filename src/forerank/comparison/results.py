@@ -46,6 +46,8 @@ class Comparison:
         What is odd about the data, as `forerank.checks.data_warnings` says.
     depth : str
         What the first k rows of the metric are, such as "of 171 rows (first 29.2 %)": a share of the rows of a fold.
+    cut : str
+        What a time budget has cut, in a sentence; empty where it has cut nothing.
 
     Notes
     -----
@@ -67,6 +69,7 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
     depth: str = ""
+    cut: str = ""
 
     @property
     def title(self) -> str:
@@ -257,7 +260,7 @@ class Comparison:
             parts.append("one fold does not show which differences are more than chance")
         elif alike and first["n"] < _FEW_FOLDS:
             parts.append(f"{first['n']} folds show large differences only, more seeds smaller ones")
-        return "; ".join(parts) + "."
+        return " ".join(["; ".join(parts) + ".", *([self.cut] if self.cut else [])])
 
     def choices(self) -> list[str]:
         """What methods that choose for themselves, such as Ranker, chose, and in how many fits; a line for each."""
@@ -282,6 +285,7 @@ class Comparison:
         return {
             "metric": self.metric,
             "depth": self.depth,
+            "cut": self.cut,
             "rows": self.rows,
             "classes": self.classes,
             "folds": self.folds,
