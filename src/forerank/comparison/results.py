@@ -297,7 +297,7 @@ class Comparison:
             "ranks": self.ranks(),
             "critical_difference": self.cd,
             "friedman": self.friedman(),
-            "not_told_apart_by_ranks": self.groups(),
+            "not_significantly_different_by_ranks": self.groups(),
             "records": self.records,
             "notes": self.notes,
             "warnings": [vars(each) for each in self.warnings],

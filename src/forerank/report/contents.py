@@ -345,11 +345,11 @@ class _Facts:
         said = [_capital(f"{what} were ranked{within} in {folds} folds, each row by a model that had not seen it.")]
         main, chance = self.measures[0], self._chance[self.measures[0].name]
         sure = "" if interval(main) == "–" else f" (95 % interval {interval(main)})"
-        mean = ", the mean of the folds" if self.n_groups is None else ", the mean over the groups of each fold,"
+        mean = ", the mean of the folds" if self.n_groups is None else ", the mean over folds of means over groups"
         said.append(
             f"{_capital(self._headline.spoken(main.depth))} is {figure(main.value)}{sure}{mean}: "
             f"{judged(main, chance)} ({figure(chance)}). In words, "
-            f"{self._headline.meaning.format(percent(main.value))}."
+            f"{self._headline.meaning(grouped=self._qid is not None).format(percent(main.value))}."
         )
         if top := self._first_rows():
             said.append(top)

@@ -25,7 +25,7 @@ class Headline:
     name : str
         As `forerank.evaluation.measure` calls it, where it has it.
     definition : forerank.estimators.menu.Measure
-    meaning : str
+    words : str
         The value in words, with a gap for it.
     chance : float or None
         Its value for an order drawn at random, where there is a formula for it.
@@ -33,13 +33,17 @@ class Headline:
 
     name: str
     definition: Definition
-    meaning: str
+    words: str
     chance: float | None = None
 
     @property
     def place(self) -> int | None:
         """The number of rows that it looks at."""
         return self.definition.place
+
+    def meaning(self, *, grouped: bool) -> str:
+        """The value in words, with a gap for it; of a group, where rows are ranked within groups."""
+        return self.words.replace(" rows hold", " rows of a group hold") if grouped else self.words
 
     def spoken(self, depth: str = "") -> str:
         """The name as it stands in a sentence, with the depth that it looks to."""
