@@ -380,8 +380,9 @@ def test_one_report_has_one_number_per_measure(kind, metric, name):
     from forerank.comparison import compare
 
     data, group = odd_table(kind), {"group": "q"} if kind == "groups" else {}
-    quick = {"alphas": 4, "cv": 3}
-    methods = ["Ranker(alphas=4, cv=3)", "PairwiseRanker(alpha=0.01)"]
+    quick = {"methods": ["pairs, logistic", "pairs, squared hinge"], "alphas": 3, "cv": 3}
+    listed = ", ".join(f"{name}={value!r}" for name, value in quick.items())
+    methods = [f"Ranker({listed})", "PairwiseRanker(alpha=0.01)"]
     compared = compare(data, "y", methods, metric=metric, cv=4, **group)
     report = make_report(data, "y", metric=metric, params=quick, folds=4, comparison=compared, **group)
     html, page = report.html(), report.page

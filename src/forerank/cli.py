@@ -284,7 +284,8 @@ def evaluate(
         str | None, typer.Option("--by", help="A column; measures are also given for each of its values.")
     ] = None,
     k: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Places from the top; may be repeated. Default: 10, 100.")
+        list[int] | None,
+        typer.Option("--k", min=1, help="Rows from the top of this file; may be repeated. Default: 10, 100."),
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
     curves: Annotated[

@@ -110,8 +110,7 @@ def measure(
     if np.unique(y).size > 2:
         known = [menu.Measure("wmw", metrics.wmw, "pairs in order"), menu.Measure("ndcg", metrics.ndcg, "NDCG")]
         known += [menu.measure_named(f"ndcg@{place}") for place in places]
-        lists = _Lists(y, scores, qid, fold, n_all)
-        return [lists.estimated(each, draws) for each in known]
+        return _Lists(y, scores, qid, fold, n_all).estimated(known, draws)
     return _binary(y, scores, qid, fold, n_all, places, draws)
 
 
@@ -130,7 +129,7 @@ def estimate(
     """One measure by its definition; parameters as in `measure`, which is quicker for those that it knows."""
     y, scores = np.asarray(y_true), np.asarray(y_score)
     lists = _Lists(y, scores, qid, fold, y.size if list_rows is None else int(list_rows))
-    return lists.estimated(definition, _Draws(confidence, n_resamples, random_state, y.size))
+    return lists.estimated([definition], _Draws(confidence, n_resamples, random_state, y.size))[0]
 
 
 class _Draws:
@@ -282,39 +281,45 @@ class _Lists:
         self._rows = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
         self._fold = np.array([folds[rows[0]] for rows in self._rows])
 
-    def estimated(self, definition: menu.Measure, draws: _Draws) -> Measure:
-        """The mean over folds of the means over their lists, with the interval over resamples."""
-        valued = np.array([self._has_value(definition, rows) for rows in self._rows])
-        if not valued.any():
+    def estimated(self, definitions: list[menu.Measure], draws: _Draws) -> list[Measure]:
+        """Means over folds of means over their lists, with intervals over resamples."""
+        valued = [self._valued(each) for each in definitions]
+        intervals = [] if self._grouped else self._over_rows(definitions, valued, draws)
+        found = []
+        for place, (definition, lists) in enumerate(zip(definitions, valued, strict=True)):
+            values = np.array([self._value(definition, self._rows[k]) for k in lists])
+            fold, depth = self._fold[lists], ""
+            if definition.place is not None:
+                depth = "of a group" if self._grouped else menu.depth_words(definition.place, self._n_all)
+            low, high = draws.over_lists(values, fold) if self._grouped else intervals[place]
+            found.append(Measure(definition.title, _over_folds(values, fold), low, high, depth))
+        return found
+
+    def _valued(self, definition: menu.Measure) -> Index:
+        """The lists that have a value: one of one grade has no pair, and one without a gain no NDCG."""
+        grades = [self._y[rows] for rows in self._rows]
+        gain = definition.kind == "ndcg"
+        found = np.flatnonzero([np.ptp(y) > 0.0 or (gain and y.max() > 0.0) for y in grades])
+        if not found.size:
             what = "group" if self._grouped else "fold"
             raise ValueError(f"No {what} has rows of two grades; check that the {what}s belong to the rows.")
-        lists = [rows for rows, there in zip(self._rows, valued, strict=True) if there]
-        fold, functions = self._fold[valued], [self._function(definition, rows.size) for rows in lists]
-        values = np.array([f(self._y[rows], self._scores[rows]) for f, rows in zip(functions, lists, strict=True)])
-        low, high = draws.over_lists(values, fold) if self._grouped else self._over_rows(functions, lists, draws)
-        depth = ""
-        if definition.place is not None:
-            depth = "of a group" if self._grouped else menu.depth_words(definition.place, self._n_all)
-        return Measure(definition.title, _over_folds(values, fold), low, high, depth)
+        return found
 
-    def _has_value(self, definition: menu.Measure, rows: Index) -> bool:
-        """A list of one grade has no pair, and one without a gain no NDCG."""
-        y = self._y[rows]
-        return bool(np.ptp(y) > 0.0 or (definition.kind == "ndcg" and y.max() > 0.0))
-
-    def _function(self, definition: menu.Measure, size: int) -> Callable[..., float]:
-        return (definition if self._grouped else definition.on_part(size, self._n_all)).function
+    def _value(self, definition: menu.Measure, rows: Index) -> float:
+        on_part = definition if self._grouped else definition.on_part(rows.size, self._n_all)
+        return on_part.function(self._y[rows], self._scores[rows])
 
     def _over_rows(
-        self, functions: list[Callable[..., float]], lists: list[Index], draws: _Draws
-    ) -> tuple[float, float]:
+        self, definitions: list[menu.Measure], valued: list[Index], draws: _Draws
+    ) -> list[tuple[float, float]]:
         """Rows are resampled within their list and grade, so that each grade keeps its size."""
-        if np.unique(self._y[np.concatenate(lists)], return_counts=True)[1].min() < 2 and np.unique(self._y).size < 3:
-            return np.nan, np.nan  # one row shows no variation
-        rng, values = draws.rng(), np.empty(draws.number)
-        grades = [[rows[self._y[rows] == grade] for grade in np.unique(self._y[rows])] for rows in lists]
+        grades, counts = np.unique(self._y, return_counts=True)
+        if grades.size == 2 and counts.min() < 2:  # one row shows no variation
+            return [(np.nan, np.nan)] * len(definitions)
+        rng, values = draws.rng(), np.empty((len(definitions), draws.number))
+        parts = [[rows[self._y[rows] == grade] for grade in np.unique(self._y[rows])] for rows in self._rows]
         for r in range(draws.number):
-            drawn = [np.concatenate([rng.choice(rows, rows.size) for rows in each]) for each in grades]
-            pairs = zip(functions, drawn, strict=True)
-            values[r] = np.mean([function(self._y[rows], self._scores[rows]) for function, rows in pairs])
-        return draws.interval(values)
+            drawn = [np.concatenate([p[rng.integers(0, p.size, p.size)] for p in each]) for each in parts]
+            for place, (definition, lists) in enumerate(zip(definitions, valued, strict=True)):
+                values[place, r] = np.mean([self._value(definition, drawn[k]) for k in lists])
+        return [draws.interval(each) for each in values]

@@ -608,7 +608,8 @@ def evaluate(
     by : str, optional
         A column whose values part the rows; the measures are also given for each of them.
     k : iterable of int
-        Places from the top for precision and recall.
+        Places from the top for precision and recall: rows of this file as they are, however long the list was that
+        the model was fitted for.
     confidence : float
         Of the intervals.
     seed : int
