@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
@@ -145,6 +147,29 @@ class TestChoice:
         assert ranker.best_score_ < 1.0
         with pytest.raises(ValueError, match="the first 200 of 200 rows are all of them"):
             Ranker("recall@200").fit(X, y)
+
+    @pytest.mark.parametrize("metric", ["recall@50", "ndcg@13"])
+    def test_the_score_is_the_mean_of_as_large_a_share_of_each_fold(self, metric):
+        X, y = data(171)
+        folds = list(StratifiedKFold(5, shuffle=True, random_state=1).split(X, y))
+        ranker = Ranker(metric, methods=["rows, logistic"], alphas=[0.1], cv=folds, scale=False).fit(X, y)
+        k, found = int(metric.partition("@")[2]), []
+        for train, test in folds:
+            s = PointwiseRanker("logistic", alpha=0.1, tol=3e-3).fit(X[train], y[train]).decision_function(X[test])
+            function = metrics.recall_at_k if metric.startswith("recall") else metrics.ndcg
+            found.append(function(y[test], s, k=metrics.Depth(k * test.size / 171)))
+        assert_allclose(ranker.best_score_, np.mean(found))
+        assert f"at {k} of 171 rows (first {100 * k / 171:.3g} %)" in ranker.reason_
+
+    def test_the_rows_of_the_list_may_be_named(self):
+        X, y = data(200)
+        options = {"methods": ["rows, logistic"], "alphas": [0.1], "random_state": 0}
+        named = Ranker("recall@10", list_rows=40, **options).fit(X, y)
+        assert named.best_score_ == Ranker("recall@50", **options).fit(X, y).best_score_  # a quarter of a list
+        assert named.score(X, y) == metrics.recall_at_k(y, named.decision_function(X), k=50)
+        assert "recall at 10 of 40 rows (first 25 %)" in named.reason_
+        with pytest.raises(ValueError, match="the first 40 of 40 rows are all of them"):
+            Ranker("recall@40", list_rows=40).fit(X, y)
 
     def test_score_is_the_measure(self):
         X, y = data(200)
@@ -387,6 +412,15 @@ class TestMoreRows:
         assert "more data would help" in curve["sentence"]
         assert curve["rows"] == [80, 160, 320]
         assert curve["scores"] == sorted(curve["scores"])
+        assert len(curve["std"]) == 3
+        assert min(curve["std"]) > 0.0
+
+    def test_the_spread_is_that_of_the_folds(self):
+        X, y = data(300)
+        ranker = Ranker(methods=["rows, logistic"], alphas=[0.1], random_state=0).fit(X, y)
+        folds = [ranker.cv_results_[f"split{k}_test_score"][0] for k in range(5)]
+        assert_allclose(ranker.learning_curve_["std"][-1], np.std(folds, ddof=1))
+        assert_allclose(ranker.learning_curve_["scores"][-1], np.mean(folds))
 
     def test_more_rows_do_not_help_where_there_are_enough(self):
         X, y = data(20_000, 2)
@@ -443,6 +477,36 @@ def test_measures_by_name():
     assert metric_function("recall@5")(y, s) == metrics.recall_at_k(y, s, k=5)
     assert metric_function("recall@500")(y, s) == 1.0
     assert metric_function("pauc@0.1")(y, s) == metrics.partial_auc(y, s, standardize="range", fpr_range=(0, 0.1))
+
+
+@settings(deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1000), n_part=st.integers(2, 30), more=st.integers(0, 90), k=st.integers(1, 200))
+def test_as_large_a_share_of_a_part(seed, n_part, more, k):
+    """Hits down to a depth that need not be whole: between two rows the count is a straight line."""
+    rng, n_all = np.random.default_rng(seed), n_part + more
+    y, s = rng.integers(0, 2, n_part), rng.permutation(n_part).astype(float)
+    y[:2] = 0, 1
+    depth = min(n_part, k * n_part / n_all)
+    down = np.append(0.0, np.cumsum(y[np.argsort(-s)]))
+    recall = measure_named(f"recall@{k}").on_part(n_part, n_all)
+    assert_allclose(recall.function(y, s), np.interp(depth, np.arange(n_part + 1), down) / y.sum())
+    counted = np.clip(depth - np.arange(n_part), 0.0, 1.0) / np.log2(np.arange(n_part) + 2.0)
+    best = counted @ np.sort(y)[::-1]
+    ndcg = measure_named(f"ndcg@{k}").on_part(n_part, n_all)
+    assert_allclose(ndcg.function(y, s), counted @ y[np.argsort(-s)] / best)
+
+
+def test_the_depth_of_measures_that_count_rows():
+    y, s = np.arange(50) % 3 == 0, np.cos(np.arange(50))
+    whole = measure_named("recall@5").on_part(50, 50)
+    assert whole.title == "recall at 5 of 50 rows (first 10 %)"
+    assert whole.function(y, s) == metrics.recall_at_k(y, s, k=5)
+    assert measure_named("recall@50").on_part(10, 171).title == "recall at 50 of 171 rows (first 29.2 %)"
+    assert measure_named("recall@99").on_part(50, 50).title == "recall at 99 of 50 rows (all)"
+    grouped = measure_named("ndcg@2").on_part(10, 50, grouped=True)  # each group is a list of its own
+    assert grouped.title == "NDCG at 2 of a group"
+    assert grouped.function(y, s, qid=np.arange(50) // 5) == metrics.ndcg(y, s, k=2, qid=np.arange(50) // 5)
+    assert measure_named("ap").on_part(10, 50) == measure_named("ap")
 
 
 def test_top_methods_are_what_they_are_called():

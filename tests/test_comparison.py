@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from forerank.cli import app
 from forerank.columns import as_frame, plan_columns
 from forerank.comparison import Comparison, corrected_t_test, holm
 from forerank.comparison.methods import chosen_methods, seeded
+from forerank.comparison.rows import read_rows
 from forerank.estimators.chosen import method_names
 from forerank.io import read_table
 from test_ranked import table
@@ -183,16 +185,16 @@ def test_the_result_in_words():
     found = made({"far": base - 0.03 - 0.001 * rng.random(10), "near": near, "best": base})
     p = found.table()[1]["p"]
     assert found.sentence() == (
-        f"best has the highest AUC, {base.mean():.3f}; near is not told apart from it (p = {p:.2g}); "
+        f"best has the highest AUC, {base.mean():.3f}; near is not significantly different (p = {p:.2g}); "
         "far is behind by 0.031 (p < 0.001)."
     )
     assert str(found).splitlines()[-1] == found.sentence()
     three = made({"best": base, "near": near, "nearer": near + 1e-5})
-    assert "nearer and near are not told apart from it (p = " in three.sentence()
+    assert "nearer and near are not significantly different (p = " in three.sentence()
     assert "; 10 folds show large" not in found.sentence()
     few = made({"a": base[:3], '"b, c"': near[:3]})
     assert few.sentence().endswith("; 3 folds show large differences only, more seeds smaller ones.")
-    assert "one fold does not tell what is chance" in made({"a": [0.5], "b": [0.6]}).sentence()
+    assert "one fold does not show which differences are more than chance" in made({"a": [0.5], "b": [0.6]}).sentence()
     assert made({"a": [0.5, 0.75]}).sentence() == "a has a mean AUC of 0.625."
     assert made({"a": [None, None]}).sentence() == "Every fit failed; the first because a (seed 0, fold 1): no."
 
@@ -232,6 +234,31 @@ def test_values_are_those_of_cross_validation():
     assert set(one["measures"]) == {"auc", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10"}
     assert (one["n_train"], one["n_test"]) == (160, 40)
     assert one["fit_seconds"] > 0
+
+
+@pytest.mark.parametrize("metric", ["recall@50", "ndcg@7"])
+def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(171, 3)), np.arange(171) % 8 == 0
+    X[:, 0] += y
+    chosen = "Ranker(methods=['rows, logistic'], alphas=3)"
+    found = compare(X, y, [chosen, "PairwiseRanker(alpha=0.1)", "logistic-regression-cv(Cs=2)"], metric=metric)
+    k = int(metric.partition("@")[2])
+    scaled = make_pipeline(StandardScaler(), PairwiseRanker(alpha=0.1))
+    expected = []
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        scores = scaled.fit(X[train], y[train]).decision_function(X[test])
+        depth = metrics.Depth(k * test.size / 171)
+        function = metrics.recall_at_k if metric.startswith("recall") else metrics.ndcg
+        expected.append(function(y[test], scores, k=depth))
+    assert_allclose(list(found.values()["PairwiseRanker(alpha=0.1)"].values()), expected)
+    assert f"at {k} of 171 rows (first {100 * k / 171:.3g} %)" in found.sentence()
+    # Those that tune themselves look as deep into their folds.
+    methods = chosen_methods([chosen, "logistic-regression-cv"], metric, read_rows(X, y, *[None] * 3, None, (), None))
+    assert methods[chosen].estimator.list_rows == 171
+    scorer = methods["logistic-regression-cv"].estimator.scoring
+    some = y[:40], scaled.decision_function(X[:40])
+    assert scorer(scaled, X[:40], y[:40]) == function(*some, k=metrics.Depth(k * 40 / 171))
 
 
 def test_tables_are_prepared_inside_the_folds(tmp_path):
@@ -376,6 +403,35 @@ def test_three_positives_in_ten_thousand_rows():
     assert found.warnings[0].kind == "tiny class"
     with pytest.raises(ValueError, match="There are 1 rows of the smaller class"):
         compare(X, np.arange(10_000) == 3, [PAIRS])
+
+
+def test_many_grades_are_compared_with_a_model_of_one_fit():
+    """Logistic regression would fit weights for each of 32 grades, many times."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((640, 4))
+    y = np.digitize(X[:, 0] + rng.standard_normal(640), np.linspace(-2, 2, 31))
+    found = compare(X, y, ["PairwiseRanker(alpha=0.01)", "baseline"], cv=2)
+    assert found.methods == ["PairwiseRanker(alpha=0.01)", "ridge-regression-cv"]
+    assert found.table()[0]["mean"] > 0.7
+    assert not found.errors()
+    two = chosen_methods(None, "auc", read_rows(X, y > 15, *[None] * 3, None, (), None))
+    assert list(two) == ["Ranker", "logistic-regression-cv"]
+
+
+def test_a_time_budget_ends_after_a_whole_fold(monkeypatch):
+    X, y = rows(100)
+    clock = iter(range(1000))
+    monkeypatch.setattr("forerank.comparison.fits.perf_counter", lambda: next(clock))  # a second at each look
+    found = compare(X, y, [PAIRS, DUMMY], cv=5, time_budget=8)
+    fits = Counter(each["method"] for each in found.records)
+    assert fits[PAIRS] == fits["DummyClassifier"]
+    assert 1 <= fits[PAIRS] < 5
+    assert found.cut == f"The time budget of 8 seconds ended it after {fits.total()} of 10 fits."
+    assert found.sentence().endswith(found.cut)
+    whole = compare(X, y, [PAIRS, DUMMY], cv=5, time_budget=1e9)
+    assert (whole.cut, len(whole.records)) == ("", 10)
+    with pytest.raises(ValueError, match="time_budget=0: give a number of seconds above 0"):
+        compare(X, y, time_budget=0)
 
 
 def test_a_fold_of_one_class_is_said():

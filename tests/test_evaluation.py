@@ -1,11 +1,14 @@
 """All measures at once are the measures one by one, and their intervals cover what they should."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from forerank import metrics
-from forerank.evaluation import measure
+from forerank.estimators.menu import measure_named
+from forerank.evaluation import estimate, measure
 
 
 def data(n=300, seed=0, levels=None):
@@ -90,3 +93,52 @@ def test_too_little_to_say():
 def test_the_same_seed_gives_the_same_intervals():
     y, scores, _ = data()
     assert measure(y, scores, random_state=3) == measure(y, scores, random_state=3)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("graded", [False, True])
+def test_with_folds_a_measure_is_the_mean_over_folds(graded, grouped):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 4 if graded else 2, 171)
+    group, fold = rng.integers(0, 20, 171), rng.integers(0, 4, 171)
+    fold = group % 4 if grouped else fold
+    scores = y + rng.normal(size=171) + 10.0 * fold  # models whose scores are on scales of their own
+    qid = group if grouped else None
+    found = {each.name: each for each in measure(y, scores, qid=qid, fold=fold, k=[5, 50], n_resamples=50)}
+    names = {"NDCG at 5": "ndcg@5", "pairs in order": "wmw"}
+    if not graded:
+        names = {"AUC": "auc", "average precision": "ap", "positives at the top": "pos_at_top"}
+        names |= {"recall at 50": "recall@50"}
+    for name, metric in names.items():
+        values = []
+        for each in range(4):
+            rows = fold == each
+            on_part = measure_named(metric).on_part(int(rows.sum()), 171, grouped=grouped)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # groups of one class
+                values.append(on_part.function(y[rows], scores[rows], qid=None if qid is None else qid[rows]))
+        assert_allclose(found[name].value, np.mean(values))
+        assert found[name].low <= found[name].value <= found[name].high
+        one = estimate(measure_named(metric), y, scores, qid=qid, fold=fold, n_resamples=50)
+        assert_allclose(one.value, found[name].value)
+        assert one.depth == found[name].depth
+
+
+def test_the_order_is_all_that_counts_within_a_fold():
+    """Models of other penalties have scores of other sizes; intervals, too, are the same."""
+    y, scores, group = data()
+    plain = measure(y, scores, fold=group, random_state=0, n_resamples=20)
+    other = measure(y, np.exp(scores) * (1 + group) + group, fold=group, random_state=0, n_resamples=20)
+    assert plain == other
+
+
+def test_a_part_of_a_list_is_looked_at_as_deep_as_the_list():
+    y, scores, _ = data(60)
+    found = {each.name: each for each in measure(y, scores, k=[10, 100], list_rows=240, n_resamples=5)}
+    assert_allclose(found["recall at 100"].value, metrics.recall_at_k(y, scores, k=25))
+    assert_allclose(found["precision at 10"].value, metrics.precision_at_k(y, scores, k=metrics.Depth(2.5)))
+    assert found["recall at 100"].title == "recall at 100 of 240 rows (first 41.7 %)"
+    assert found["AUC"].title == "AUC"
+    own = {each.name: each for each in measure(y, scores, k=[10, 100], n_resamples=5)}
+    assert own["recall at 10"].title == "recall at 10 of 60 rows (first 16.7 %)"
+    assert "recall at 100" not in own

@@ -5,6 +5,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 from forerank import PairwiseRanker, PointwiseRanker, metrics
 from forerank.io import Matrix
 from forerank.report import make_report
+from forerank.report.words import unbroken
 
 NASTY = "<script>alert(1)</script>"
 
@@ -82,17 +84,23 @@ def test_held_out_scores_are_those_of_models_that_have_not_seen_the_row():
         ranker = PairwiseRanker(random_state=0) if "random_state" in PairwiseRanker().get_params() else PairwiseRanker()
         scores = ranker.fit((X[train] - mean) / deviation, y[train]).decision_function((X - mean) / deviation)
         assert_allclose(found.by_model[number], scores, rtol=1e-5, atol=1e-7)
-        assert_allclose(found.scores[test], ((scores - scores.mean()) / scores.std())[test], rtol=1e-5, atol=1e-6)
+        behind = (scores[test][:, None] > scores[test]).mean(axis=1) + 0.5 / test.size
+        assert_allclose(found.scores[test], behind)
         assert (found.fold[test] == number).all()
 
 
-def test_measures_are_those_of_the_held_out_scores(report):
+def test_measures_are_means_over_the_folds(report):
     y = (table()["y"] == "yes").to_numpy()
     found = {each.name: each for each in report.measures}
-    assert_allclose(found["AUC"].value, metrics.roc_auc(y, report.held_out.scores))
-    assert_allclose(found["precision at 100"].value, metrics.precision_at_k(y, report.held_out.scores, k=100))
+    fold, scores = report.held_out.fold, report.held_out.by_model
+    parts = [(y[fold == k], scores[k][fold == k]) for k in range(5)]
+    assert_allclose(found["AUC"].value, np.mean([metrics.roc_auc(*part) for part in parts]))
+    assert_allclose(found["average precision"].value, np.mean([metrics.average_precision(*part) for part in parts]))
+    third = [metrics.precision_at_k(*part, k=metrics.Depth(100 / 300 * part[0].size)) for part in parts]
+    assert_allclose(found["precision at 100"].value, np.mean(third))
+    assert found["precision at 100"].depth == "of 300 rows (first 33.3 %)"
     assert f"AUC is {found['AUC'].value:.3f} (95 % interval {found['AUC'].low:.3f} to" in report.sentences[1]
-    assert "better than chance (0.500)" in report.sentences[1]
+    assert "better than a random order (0.500)" in report.sentences[1]
     assert report.sentences[0].startswith(f"300 rows of a table in memory, of which {y.sum()} (")
     ten = 10 * found["precision at 10"].value
     assert f"Of the first 10 rows about {ten:.0f} are hits" in report.sentences[2]
@@ -104,7 +112,7 @@ def test_measures_are_those_of_the_held_out_scores(report):
         ("ap", "average precision", "Average precision is"),
         ("pos_at_top", "positives at the top", "The share of positives at the top is"),
         ("recall@20", "recall at 20", "the first 20 rows hold"),
-        ("pauc@0.2", "partial AUC (FPR to 0.2)", "better than chance (0.100)"),
+        ("pauc@0.2", "partial AUC (FPR to 0.2)", "better than a random order (0.100)"),
         ("ndcg@10", "NDCG at 10", "of the best possible one"),
     ],
 )
@@ -140,6 +148,7 @@ def test_the_ranker_that_chooses_is_the_default(graded):
     assert any(ranker.best_method_ in line.lower() for line in found.sentences)
     assert found.page["choice"]["path"] is not None
     assert len(found.held_out.choices) == 3
+    assert "Bars: one standard deviation over the folds." in found.page["choice"]["learning"].caption
     assert found.page["weights"]["rows"][0]["name"] == "a"
 
 
@@ -290,22 +299,162 @@ def test_comparisons_of_several_kinds(form):
     found = make_report(data, "y", ranker="PairwiseRanker", folds=2, comparison=comparison).page["comparison"]
     assert found["rows"][0]["mean"].startswith("0.900 ±")
     assert found["rows"][1] == {"method": "B", "mean": "0.800", "difference": "-0.1000", "p": "< 0.001", "seconds": "–"}
-    assert (found["picture"] is not None) == (form == "object")
+    assert found["picture"] is None  # two methods have nothing to show beside their difference
 
 
 def test_a_comparison_of_this_package():
     from forerank.comparison import compare
 
     data = table(100)[["age", NASTY, "y"]]
-    compared = compare(data, "y", ["PairwiseRanker", "PointwiseRanker"], cv=3)
-    found = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared).page["comparison"]
-    assert {row["method"] for row in found["rows"]} == {"PairwiseRanker", "PointwiseRanker"}
+    methods = ["PairwiseRanker", "PointwiseRanker", "TopPush"]
+    compared = compare(data, "y", methods, cv=3)
+    report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
+    found = report.page["comparison"]
+    assert {row["method"] for row in found["rows"]} == set(methods)
     assert found["picture"] is not None
     assert found["sentence"]
+    # The same folds give the same number.
+    assert_allclose(np.mean(list(compared.values()["PairwiseRanker"].values())), report.measures[0].value)
+    assert found["folds"] == "Means and standard deviations are over the folds of this report."
+    other = make_report(data, "y", ranker="PairwiseRanker", folds=4, comparison=compared)
+    assert f"than the AUC of {other.measures[0].value:.3f} above" in other.page["comparison"]["folds"]
+
+
+def test_a_comparison_that_was_cut_is_said():
+    from forerank.comparison import compare
+
+    data = table(100)[["age", NASTY, "y"]]
+    compared = compare(data, "y", ["PairwiseRanker", "PointwiseRanker"], cv=3, time_budget=1e-9)
+    report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
+    text = Page(report.html()).text
+    assert "The time budget of 1e-09 seconds ended it after 2 of 6 fits." in text
+    assert f"of other folds, or of other fits, than the AUC of {report.measures[0].value:.3f} above" in text
 
 
 def test_no_comparison_is_said(page):
     assert "No comparison was given" in page.text
+
+
+# --- One number per measure ---
+
+
+def said_of(name, html):
+    """The sentences and captions of a page, and the words in its pictures, that give a number for a measure."""
+    pictures = [base64.b64decode(each).decode() for each in re.findall(r'svg\+xml;base64,([^"]+)', html)]
+    texts = [found[2] for found in re.finditer(r"(?s)<(p|li|figcaption)\b[^>]*>(.*?)</\1>", html)]
+    texts += [text for picture in pictures for text in re.findall(r">([^<>]+)</text>", picture)]
+    for text in texts:
+        plain = unescape(re.sub(r"<[^>]+>", " ", text)).replace("\N{NO-BREAK SPACE}", " ")
+        bare = re.sub(r"\([^()]*\)", "", plain)  # without intervals, random orders and depths
+        values = re.findall(r"(?<![\d.])[01]\.\d{3,4}(?!\d)", bare)
+        if name.lower() in plain.lower() and values:
+            yield " ".join(plain.split()), values
+
+
+def odd_table(kind):
+    rng = np.random.default_rng(5)
+    n = 171
+    y = rng.permutation(np.arange(n) < 40).astype(int)
+    if kind == "grades":
+        y = rng.integers(0, 4, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += y
+    X[:, 1] *= 100.0
+    data = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    return data.assign(q=np.arange(n) % 19) if kind == "groups" else data
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "name"),
+    [
+        ("binary", "auc", "AUC"),
+        ("binary", "recall@50", "recall at 50"),
+        ("binary", "ap", "average precision"),
+        ("binary", "pos_at_top", "positives at the top"),
+        ("grades", "auc", "pairs in order"),
+        ("grades", "ndcg@20", "NDCG at 20"),
+        ("groups", "recall@3", "recall at 3"),
+    ],
+)
+def test_one_report_has_one_number_per_measure(kind, metric, name):
+    from forerank.comparison import compare
+
+    data, group = odd_table(kind), {"group": "q"} if kind == "groups" else {}
+    quick = {"methods": ["pairs, logistic", "pairs, squared hinge"], "alphas": 3, "cv": 3}
+    listed = ", ".join(f"{name}={value!r}" for name, value in quick.items())
+    methods = [f"Ranker({listed})", "PairwiseRanker(alpha=0.01)"]
+    compared = compare(data, "y", methods, metric=metric, cv=4, **group)
+    report = make_report(data, "y", metric=metric, params=quick, folds=4, comparison=compared, **group)
+    html, page = report.html(), report.page
+    main = page["measures"][0]["value"]
+    means = {row["method"]: row["mean"].partition(" ")[0] for row in page["comparison"]["rows"]}
+    assert means[methods[0]] == main
+    found = list(said_of(name, html))
+    assert report.sentences[1] in [text for text, _ in found]
+    # The choice was measured in folds of its own: one sentence says so at the top, another below the pictures.
+    explanation = next(k for k, text in enumerate(report.sentences) if f"; {main} is of rows that had none" in text)
+    explained = report.sentences[explanation - 2 : explanation]
+    assert "in the folds in which the method was chosen" in page["choice"]["note"]
+    for text, values in found:
+        others = {value for value in values if value != main}
+        if text == page["comparison"]["sentence"]:
+            others -= set(means.values())
+        known = text in explained or "Learning curve" in text or "In single folds" in text
+        assert not others or known, (text, main)
+
+
+def test_weights_of_folds_are_of_the_method_and_penalty_that_were_chosen_on_all_rows():
+    data = odd_table("binary")
+    X, y = data[list("abcd")].to_numpy(), data["y"].to_numpy()
+    found = make_report(Matrix(X, y.astype(float), None), params={"methods": ["rows, logistic"]}, folds=4)
+    chosen = found.model.estimator[-1]
+    assert len({alpha for _, alpha in found.held_out.choices}) > 1  # the folds themselves have chosen otherwise
+    for number, (train, _) in enumerate(StratifiedKFold(4, shuffle=True, random_state=0).split(X, y)):
+        Z = (X[train] - X[train].mean(axis=0)) / X[train].std(axis=0)
+        alone = PointwiseRanker("logistic", alpha=chosen.best_alpha_).fit(Z, y[train])
+        own = found.held_out.weights[number]
+        assert_allclose([own[f"column {k}"] for k in range(4)], alone.coef_[0], rtol=1e-3, atol=1e-6)
+    for row in found.page["weights"]["rows"]:
+        low, high = map(float, row["range"].split(" to "))
+        assert low - (high - low) <= float(row["weight"]) <= high + (high - low)
+    assert "the same method and alpha were fitted" in found.page["weights"]["sentence"]
+
+
+def test_folds_that_choose_another_method_are_said():
+    data = table(90)[["age", NASTY, "y"]]
+    same = make_report(data, "y", ranker=Choosing(), folds=3)
+    assert "In each fold the method was chosen anew, and was pairs as on all rows." in same.sentences
+    other = make_report(data, "y", ranker=ChoosingByRows(), folds=3)
+    said = other.sentences[-1]
+    assert "chosen anew: rows in 3 of 3. The measures are those of this way of choosing" in said
+    assert said.endswith("the model that is described below and was fitted on all rows is pairs.")
+
+
+class ChoosingByRows(Choosing):
+    def fit(self, X, y, sample_weight=None, qid=None):
+        super().fit(X, y)
+        self.best_method_ = "pairs" if len(y) == 90 else "rows"
+        return self
+
+
+def test_no_line_ends_between_a_number_and_its_unit(report):
+    html = report.html()
+    blocks = re.finditer(r"(?s)<(p|li|th|td|figcaption)\b[^>]*>(.*?)</\1>", html)
+    texts = " ".join(unescape(found[2]) for found in blocks)
+    assert "95\N{NO-BREAK SPACE}% interval" in texts
+    assert "300\N{NO-BREAK SPACE}rows" in texts
+    assert not re.search(r"\d (%|rows)", texts)
+    assert unbroken("p = 0.4 ± 0.1 at 50") == "p_=_0.4_±_0.1 at_50".replace("_", "\N{NO-BREAK SPACE}")
+
+
+def test_an_interval_without_width_is_left_out():
+    y = np.arange(200) % 4 == 0
+    noise = np.random.default_rng(0).normal(size=200)
+    data = pd.DataFrame({"a": 8.0 * y + noise, "y": y})
+    found = make_report(data, "y", ranker="PairwiseRanker", folds=3)
+    assert "Of the first 10 rows all are hits; a random order would have about 2.5." in found.sentences
+    assert found.page["hits"][0]["interval"] == "–"
+    assert "A dash: resampled rows do not vary" in found.page["measure_note"] or np.isnan(found.measures[0].low)
 
 
 # --- What is odd is said ---
@@ -322,7 +471,7 @@ def test_a_leaky_column():
 def test_a_constant_score():
     found = make_report(table(100)[["age", "y"]], "y", ranker=DummyClassifier(strategy="prior"), folds=3)
     assert found.measures[0].value == 0.5
-    assert "not told apart from chance" in found.sentences[1]
+    assert "not significantly different from a random order" in found.sentences[1]
     assert any("this is no ranking" in line for line in found.warnings)
     assert "no weights by column" in Page(found.html()).text
 
@@ -380,12 +529,31 @@ def test_grades(grouped):
     found = make_report(data, "grade", ranker="PairwiseRanker", metric="ndcg@10", folds=3, **group)
     assert found.measures[0].name == "NDCG at 10"
     qid = data["q"].to_numpy() if grouped else None
-    assert_allclose(found.measures[0].value, metrics.ndcg(grade + 1, found.held_out.scores, k=10, qid=qid))
+    values = []
+    for k in range(3):
+        rows = found.held_out.fold == k
+        depth = 10 if grouped else metrics.Depth(10 * rows.sum() / 240)
+        own = None if qid is None else qid[rows]
+        values.append(metrics.ndcg(grade[rows] + 1, found.held_out.by_model[k][rows], k=depth, qid=own))
+    assert_allclose(found.measures[0].value, np.mean(values))
     text = Page(found.html()).text
     assert "the labels are grades" in text
     assert "4 grades" in found.sentences[0]
     with pytest.raises(ValueError, match="metric='ap' is for two classes"):
         make_report(data, "grade", ranker="PairwiseRanker", metric="ap", **group)
+
+
+def test_many_grades():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=320)
+    data = pd.DataFrame({"a": score + rng.normal(size=320), "grade": np.argsort(np.argsort(score)) // 10})
+    found = make_report(data, "grade", ranker="PairwiseRanker", folds=3)
+    assert "32 grades" in found.sentences[0]
+    picture = found.page["pictures"]["distributions"]
+    assert "grade = 31" in picture.caption
+    assert "grade = 30" not in picture.caption  # the lowest and the highest stand for the others
+    legend = base64.b64decode(picture.uri.partition(",")[2]).decode()
+    assert ("grade = 31" in legend, "grade = 30" in legend) == (True, False)
 
 
 @pytest.mark.parametrize("metric", ["auc", "pauc@0.3"])

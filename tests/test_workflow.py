@@ -42,7 +42,7 @@ def test_the_check_is_a_fit_on_the_other_rows():
     y = (frame["y"] == "yes").to_numpy()
     train, test = next(StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(y, y))
     pipeline = clone(model.estimator).fit(frame.iloc[train], y[train])
-    expected = measure(y[test], pipeline.decision_function(frame.iloc[test]), random_state=3)
+    expected = measure(y[test], pipeline.decision_function(frame.iloc[test]), list_rows=400, random_state=3)
     for got, want in zip(model.summary["measures"], expected, strict=True):
         assert got["name"] == want.name
         assert_allclose([got["value"], got["low"], got["high"]], [want.value, want.low, want.high])
@@ -77,8 +77,18 @@ def test_of_many_rows_some_are_looked_at():
 
 
 def test_what_was_asked_for_is_measured():
-    names = [each["name"] for each in fit(typed(400), "y", metric="recall@30").summary["measures"]]
-    assert "recall at 30" in names
+    model = fit(typed(400), "y", metric="recall@30")
+    found = {each["name"]: each for each in model.summary["measures"]}
+    assert found["recall at 30"]["depth"] == "of 400 rows (first 7.5 %)"
+    # The rows kept aside, the choice and the model speak of the same share of a list.
+    assert "recall at 30 of 400 rows (first 7.5 %)" in model.summary["choice"]["reason"]
+    assert model.estimator[-1].list_rows == 400
+
+
+def test_the_choice_on_some_rows_looks_as_deep_as_that_on_all():
+    model = fit(typed(1500), "y", metric="recall@150", params={"search_rows": 600, "alphas": 4}, check=0)
+    assert "recall at 150 of 1,500 rows (first 10 %)" in model.summary["choice"]["reason"]
+    assert "the choice was made on 600 of 1,500 rows" in model.summary["choice"]["reason"]
 
 
 def test_grades_are_chosen_for_by_pairs():

@@ -432,8 +432,8 @@ def _classes(y: NDArray[np.intp]) -> Iterator[DataWarning]:
             "tiny class",
             None,
             f"{few:,} of {y.size:,} rows {'is' if few == 1 else 'are'} {which}: an AUC near 0.8 is known to about "
-            f"±{_half_width(few, many):.2f} from them, and methods closer than that are not told apart. Label more "
-            f"{which} rows before believing a figure.",
+            f"±{_half_width(few, many):.2f} from them, and smaller differences between methods are not significant. "
+            f"Label more {which} rows before believing a figure.",
         )
     elif few < _EXTREME_SHARE * y.size:
         yield DataWarning(

@@ -378,7 +378,8 @@ def evaluate(
         str | None, typer.Option("--by", help="A column; measures are also given for each of its values.")
     ] = None,
     k: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Places from the top; may be repeated. Default: 10, 100.")
+        list[int] | None,
+        typer.Option("--k", min=1, help="Rows from the top of this file; may be repeated. Default: 10, 100."),
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
     curves: Annotated[
@@ -453,7 +454,7 @@ def evaluate(
 
 
 def _complete_method(incomplete: str) -> list[str]:
-    rivals = ["logistic-regression-cv", "lightgbm", "xgboost"]
+    rivals = ["logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost"]
     return _complete_ranker(incomplete) + [name for name in rivals if name.startswith(incomplete.lower())]
 
 
@@ -465,8 +466,9 @@ def _complete_method(incomplete: str) -> list[str]:
         "forerank compare queries.svm -m RankNCG -m sklearn.linear_model.Ridge --metric ndcg@10 --json",
     )
     + "A method is Ranker, one of its methods ('pairs, logistic'), an estimator of forerank by name, the import path "
-    "of an estimator of the scikit-learn kind, or one of logistic-regression-cv, lightgbm, xgboost; parameters go in "
-    "parentheses. With --record, a comparison that was stopped goes on where it was.",
+    "of an estimator of the scikit-learn kind, or one of logistic-regression-cv, ridge-regression-cv, "
+    "lightgbm, xgboost; parameters go in parentheses. With --record, a comparison that was stopped goes on where it "
+    "was.",
 )
 def compare(
     file: DataFile,
@@ -476,7 +478,8 @@ def compare(
         typer.Option(
             "--method",
             "-m",
-            help="What is compared; may be repeated. Default: Ranker and logistic-regression-cv.",
+            help="What is compared; may be repeated. Default: Ranker and logistic-regression-cv (grades: "
+            "ridge-regression-cv).",
             autocompletion=_complete_method,
         ),
     ] = None,
@@ -586,10 +589,14 @@ def report(
         typer.Option(
             "--against",
             help="What it is compared with, as in 'forerank compare'; may be repeated. Default: "
-            "logistic-regression-cv; 'none' for nothing.",
+            "logistic-regression-cv (grades: ridge-regression-cv); 'none' for nothing.",
             autocompletion=_complete_method,
         ),
     ] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--time-budget", min=1, help="Seconds for the comparison; what they cut is said on the page."),
+    ] = 600,
     folds: Folds = 5,
     positive: Positive = None,
     group: Group = None,
@@ -618,7 +625,7 @@ def report(
         from forerank.comparison import compare as compare_methods
         from forerank.report import make_report
 
-        rivals = [] if against == ["none"] else against or ["logistic-regression-cv"]
+        rivals = [] if against == ["none"] else against or ["baseline"]
         options: dict[str, Any] = {"group": group, "positive": positive, "drop": drop or [], "delimiter": delimiter}
         options |= {"types": _types(category, number, text, date), "encoding": encoding, "format": format}
         options["skip_unlabelled"] = skip_unlabelled
@@ -635,6 +642,7 @@ def report(
                         metric=metric or "auc",
                         cv=folds,
                         seed=seed,
+                        time_budget=budget,
                         progress=lambda share: say(f"comparing, {share:.0%}"),
                         **options,
                     )
@@ -776,7 +784,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         ("target", str(card["target"])),
         ("group", str(card["group"])),
         *[("columns" if k == 0 else "", note) for k, note in enumerate(card["notes"])],
-        *[(m["name"], _interval(m)) for m in summary.get("measures", [])],
+        *[(_title(m), _interval(m)) for m in summary.get("measures", [])],
         ("versions", ", ".join(f"{name} {version}" for name, version in card["versions"].items())),
         ("format", str(card["format"])),
         ("sha256", card["sha256"]),
@@ -1111,6 +1119,11 @@ def _interval(measure: dict[str, Any]) -> str:
     return f"{measure['value']:.4f}" + (f"  [{low:.4f}, {high:.4f}]" if known else "")
 
 
+def _title(measure: dict[str, Any]) -> str:
+    """The name of a measure and the depth it looks at; models of earlier versions do not say the depth."""
+    return escape(f"{measure['name']} {measure.get('depth', '')}".rstrip())
+
+
 def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float) -> Table:
     table = Table(title=escape(title), title_justify="left")
     table.add_column("measure")
@@ -1118,7 +1131,7 @@ def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float
     table.add_column(f"{100 * confidence:g} % interval", justify="right")
     for each in measures:
         value, _, interval = _interval(each).partition("  ")
-        table.add_row(escape(each["name"]), value, escape(interval) or "-")
+        table.add_row(escape(_title(each)), value, escape(interval) or "-")
     return table
 
 

@@ -27,11 +27,30 @@ __all__ = [
 Floats = NDArray[np.float64]
 # The ranking itself comes first; the others follow where there are more.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_CHANCE = {"color": "#595959", "linestyle": ":"}
-_PERFECT = {"color": "#595959", "linestyle": "--"}
+GREY = "#595959"
+# What the pictures of reports and of `evaluate` have in common: matplotlib's settings, for `rc_context`.
+STYLE = {
+    "font.size": 11.0,
+    "legend.fontsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "lines.linewidth": 1.8,
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "forerank",
+}
+_CHANCE = {"color": GREY, "linestyle": ":"}
+_PERFECT = {"color": GREY, "linestyle": "--"}
 _MARKERS = "os^Dvp*"
 # Points of a curve beyond which no eye tells a difference.
 _MOST_POINTS = 400
+# Classes beyond which a legend names the lowest and the highest alone: a longer one covers the picture.
+_MOST_IN_A_LEGEND = 8
 
 
 class HitsDisplay:
@@ -121,7 +140,7 @@ class HitsDisplay:
             style = _PERFECT | {"label": "the best possible"} | dict(perfect_kw or {})
             (self.perfect_,) = self.ax_.plot(k, np.minimum(k, positives) / per, **style)
         if plot_chance_level:
-            style = _CHANCE | {"label": "any order"} | dict(chance_level_kw or {})
+            style = _CHANCE | {"label": "a random order"} | dict(chance_level_kw or {})
             (self.chance_level_,) = self.ax_.plot(k, k * (positives / n) / per, **style)
         label = "" if self.pos_label is None else _plain(f" (positive label: {self.pos_label})")
         self.ax_.set(
@@ -253,8 +272,11 @@ class ScoreDistributionDisplay:
             from matplotlib import colormaps
 
             colours = [colormaps["cividis"](t) for t in np.linspace(0.0, 0.9, len(self.densities))]
+        first, *_, last = self.densities
         for (label, heights), colour in zip(self.densities.items(), colours, strict=True):
             style = {"fill": True, "alpha": 0.35, "color": colour, "label": _plain(label)} | kwargs
+            if len(self.densities) > _MOST_IN_A_LEGEND and label not in (first, last):
+                style["label"] = "_"  # matplotlib leaves it out
             self.patches_[label] = self.ax_.stairs(heights, self.edges, **style)
             self.ax_.stairs(heights, self.edges, color=colour, linewidth=1.5)
         self.ax_.set(xlabel="score", ylabel="density within the class")
@@ -383,7 +405,7 @@ class TopStabilityDisplay:
         )
         self.chance_level_ = None
         if plot_chance_level:
-            style = _CHANCE | {"label": "any order"} | dict(chance_level_kw or {})
+            style = _CHANCE | {"label": "a random order"} | dict(chance_level_kw or {})
             (self.chance_level_,) = self.ax_.plot(self.k, self.k / self.n_rows, **style)
         self.ax_.set(
             xlabel="rows read from the top, k",
@@ -455,7 +477,7 @@ class TopStabilityDisplay:
 
 
 class CriticalDifferenceDisplay:
-    """Mean ranks of methods on one axis; a bar joins those that are not told apart (Demsar 2006, figure 1).
+    """Mean ranks of methods on one axis; a bar joins those without a significant difference (Demsar 2006, figure 1).
 
     Parameters
     ----------
@@ -482,7 +504,7 @@ class CriticalDifferenceDisplay:
         best_first = sorted(self.ranks.items(), key=lambda item: item[1])
         names = [name for name, _ in best_first]
         values = np.array([rank for _, rank in best_first], dtype=np.float64)
-        bars = _not_told_apart(values, self.cd)
+        bars = _within(values, self.cd)
         self.groups_ = [names[begin : end + 1] for begin, end in bars]
         # One row per method: names beside each other would run into each other on a narrow page.
         ax, m = self.ax_, len(names)
@@ -778,7 +800,7 @@ def _places(k: NDArray, fine: bool) -> Floats:
     return np.unique(np.round(np.geomspace(1.0, last, _MOST_POINTS)).clip(max=last))
 
 
-def _not_told_apart(ranks: Floats, cd: float | None) -> list[tuple[int, int]]:
+def _within(ranks: Floats, cd: float | None) -> list[tuple[int, int]]:
     """The first and the last of each largest set of methods, sorted by rank, within the critical difference."""
     found: list[tuple[int, int]] = []
     if cd is None:

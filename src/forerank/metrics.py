@@ -389,7 +389,7 @@ def precision_at_k(
     return float(precisions_by_query(ranking, curve, k).mean())
 
 
-def precisions_by_query(ranking: "Ranking", curve: "Curve", k: int) -> Floats:
+def precisions_by_query(ranking: "Ranking", curve: "Curve", k: int | Floats) -> Floats:
     share = _share_in_top(ranking, k)
     taken = ranking.per_query(share * (curve.positive + curve.negative))
     return ranking.per_query(share * curve.positive) / taken
@@ -418,7 +418,7 @@ def recall_at_k(
     return float(recalls_by_query(ranking, curve, k).mean())
 
 
-def recalls_by_query(ranking: "Ranking", curve: "Curve", k: int) -> Floats:
+def recalls_by_query(ranking: "Ranking", curve: "Curve", k: int | Floats) -> Floats:
     found = ranking.per_query(_share_in_top(ranking, k) * curve.positive)
     return found / ranking.per_query(curve.positive)
 
@@ -463,7 +463,7 @@ def ndcg(
     worth = gains[ranking.rows] * ranking.weight
     sizes = np.diff(ranking.starts)
     rank = np.arange(worth.size) - np.repeat(ranking.starts[:-1], sizes)
-    discount = np.where(rank < _check_k(k, worth.size), 1.0 / np.log2(rank + 2.0), 0.0)
+    discount = np.clip(_check_k(k, worth.size) - rank, 0.0, 1.0) / np.log2(rank + 2.0)
     block_worth, block_discount = (np.add.reduceat(v, ranking.blocks) for v in (worth, discount))
     dcg = ranking.per_query(block_worth * block_discount / ranking.block_sizes)
     ideal, _ = best_first(worth, np.repeat(np.arange(sizes.size), sizes) if ranking.grouped else None)
@@ -472,15 +472,30 @@ def ndcg(
     return mean_over_queries(ranking, value, best > 0, "a row of positive gain")
 
 
-def _share_in_top(ranking: "Ranking", k: int) -> Floats:
-    """For each tied block, the probability that one of its rows is among the k best of its query."""
-    first_rank = ranking.blocks - np.repeat(ranking.starts[:-1], np.diff(ranking.first))
-    return np.clip(_check_k(k, ranking.rows.size) - first_rank, 0, ranking.block_sizes) / ranking.block_sizes
+def _share_in_top(ranking: "Ranking", k: int | Floats) -> Floats:
+    """For each tied block, the probability that one of its rows is among the k best of its query.
+
+    k may be an array, a depth for each query.
+    """
+    n_blocks = np.diff(ranking.first)
+    depth = np.repeat(k, n_blocks) if isinstance(k, np.ndarray) else _check_k(k, ranking.rows.size)
+    first_rank = ranking.blocks - np.repeat(ranking.starts[:-1], n_blocks)
+    return np.clip(depth - first_rank, 0, ranking.block_sizes) / ranking.block_sizes
 
 
-def _check_k(k: int | None, n: int) -> int:
+class Depth(float):
+    """A depth in a list that need not be a whole number of rows: the row at the cut counts in part.
+
+    Accepted for k where a part of a list stands for the whole. Users give whole numbers, so that a share given by
+    mistake is an error.
+    """
+
+
+def _check_k(k: int | None, n: int) -> float:
     if k is None:
         return n
+    if isinstance(k, Depth) and k > 0.0:
+        return float(k)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"k={k!r}: k counts rows from the top and must be a whole number of at least 1.")
     return int(k)

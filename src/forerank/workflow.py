@@ -35,6 +35,7 @@ from forerank.columns import (
     plan_columns,
     with_types,
 )
+from forerank.estimators.menu import measure_named
 from forerank.estimators.search import drawn
 from forerank.evaluation import Measure, measure
 from forerank.io import (
@@ -162,6 +163,7 @@ def fit(
     say("looking for what is odd")
     odd = [each.sentence for each in data_warnings(table.rows, y, qid=table.groups)]
     model = make_ranker(ranker, params, metric=metric, graded=labels["positive"] is None, seed=seed)
+    model = for_list(model, y.size, table.groups)
     if table.groups is not None and "qid" not in inspect.signature(model.fit).parameters:
         raise ValueError(
             f"{type(model).__name__} does not rank within groups; leave the groups out, or choose one of "
@@ -177,7 +179,7 @@ def fit(
         held = order[n_train:]
         try:
             groups = None if table.groups is None else table.groups[held]
-            measures = measure(y[held], scores, qid=groups, k=_places(model), random_state=seed)
+            measures = measure(y[held], scores, qid=groups, list_rows=y.size, k=_places(model), random_state=seed)
         except ValueError as error:
             notes.append(f"not measured: {error}")
     elif check > 0.0:
@@ -279,6 +281,15 @@ def _set_up(model: Any, params: dict[str, Any], metric: str | None, graded: bool
         model.set_params(metric="wmw")
 
 
+def for_list(model: Any, n_rows: int, groups: Any) -> Any:
+    """A `Ranker` whose recall@k or ndcg@k is that of a list of so many rows, on whatever part of them it is fitted."""
+    if not isinstance(model, estimators.Ranker) or model.list_rows is not None or groups is not None:
+        return model
+    if measure_named(model.metric).place is None:
+        return model
+    return clone(model).set_params(list_rows=int(n_rows))
+
+
 def _places(model: Any) -> list[int]:
     """Places from the top at which a ranking is measured: the usual ones, and the one that it was made for."""
     kind, _, k = str(getattr(model, "metric", "")).partition("@")
@@ -319,8 +330,8 @@ def _fit_rows(
 
 def _chosen_on_some(steps: Any, model: Any, table: Any, y: NDArray, rows: NDArray) -> Any:
     """Of many rows `Ranker` looks at some for its choice: these are prepared before the others take up memory."""
-    if not isinstance(model, estimators.Ranker) or model.search_rows is None or model.metric.startswith("recall"):
-        return None  # how deep the first k are depends on all rows
+    if not isinstance(model, estimators.Ranker) or model.search_rows is None:
+        return None
     groups = None if table.groups is None else table.groups[rows]
     some = rows[drawn(y[rows], groups, int(model.search_rows), int(model.random_state or 0))]
     if some.size == rows.size:
@@ -846,7 +857,8 @@ def evaluate(
     by : str, optional
         A column whose values part the rows; the measures are also given for each of them.
     k : iterable of int
-        Places from the top for precision and recall.
+        Places from the top for precision and recall: rows of this file as they are, however long the list was that
+        the model was fitted for.
     confidence : float
         Of the intervals.
     seed : int

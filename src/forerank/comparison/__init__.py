@@ -10,10 +10,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from forerank.comparison.fits import check_same_methods, opened_record, run_tasks, tasks_of
+from forerank.comparison.fits import check_same_methods, in_time, opened_record, run_tasks, tasks_of
 from forerank.comparison.methods import chosen_methods, measure_names
 from forerank.comparison.results import Comparison, corrected_t_test, holm, shown_row
 from forerank.comparison.rows import Folds, read_rows
+from forerank.estimators.menu import depth_words, measure_named
 
 __all__ = ["Comparison", "compare", "corrected_t_test", "holm", "shown_row"]
 
@@ -35,6 +36,7 @@ def compare(
     record: Any = None,
     progress: Callable[[float], None] | None = None,
     n_jobs: int | None = None,
+    time_budget: float | None = None,
     delimiter: str | None = None,
     types: Mapping[str, str] | None = None,
     encoding: str | None = None,
@@ -57,10 +59,13 @@ def compare(
     methods : list or dict, optional
         Names, or a dict of estimators (or names) by the name to show. A name is "Ranker"; a method of it, such as
         "pairs, logistic", tuned alone; an estimator of forerank; the import path of any scikit-learn estimator; or
-        "logistic-regression-cv", "lightgbm", "xgboost". Parameters go in parentheses:
-        "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "logistic-regression-cv".
+        "logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost". Parameters go in parentheses:
+        "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "baseline": logistic-regression-cv,
+        or ridge-regression-cv for grades, since logistic regression takes very long with many of them.
     metric : str, default="auc"
-        auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in order.
+        auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in order. The first k
+        rows are those of a list as long as the data: in a fold as large a share is looked at; with groups, k counts
+        the rows of a group.
     cv : int or splitter, default=5
         Stratified folds; with groups, a group is in one fold. There are never more folds than rows of the smaller
         class.
@@ -82,6 +87,8 @@ def compare(
     n_jobs : int, optional
         Fits at a time, in processes of their own. Times are then those of a shared machine. Within a fit, estimators
         have one thread (`n_jobs`, OpenMP, BLAS), unless they are given more: "lightgbm(n_jobs=4)".
+    time_budget : float, optional
+        Seconds after which no fold is begun. The first is always done, with all methods, and what was cut is said.
 
     Returns
     -------
@@ -96,32 +103,40 @@ def compare(
     >>> [row["method"] for row in found.table()]
     ['PairwiseRanker(alpha=0.01)', 'DummyClassifier']
     """
+    if time_budget is not None and not time_budget > 0.0:
+        raise ValueError(f"time_budget={time_budget!r}: give a number of seconds above 0, or None.")
     if seeds < 1:
         raise ValueError(f"seeds={seeds!r}: rows are shuffled at least once.")
     reading = {"types": types, "encoding": encoding, "format": format, "skip_unlabelled": skip_unlabelled}
     rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter, **reading)  # type: ignore[arg-type]
     metric = "wmw" if rows.graded and metric == "auc" else metric  # the same, for grades
     measures = measure_names(metric, rows.graded)
-    chosen = chosen_methods(methods, metric, rows.graded)
+    chosen = chosen_methods(methods, metric, rows)
     splitter = Folds(cv, rows)
     wanted = range(seed, seed + seeds)
     splits = {(s, k): split for s in wanted for k, split in enumerate(splitter.splits(s, seeds))}
     odd = rows.warnings()
     todo = [(method.name, *place) for place in splits for method in chosen.values()]
     header = rows.header | {"metric": metric, "folds": splitter.n_folds, "splits": splitter.digest()}
+    place, depth = measure_named(metric).place, ""
+    if place is not None:
+        depth = "of a group" if rows.qid is not None else depth_words(place, rows.y.size)
+        header["depth"] = depth  # records of earlier versions counted k rows of a fold, and have none
     with opened_record(record, header) as kept:
         check_same_methods(record, kept.records.values(), chosen)
         done = sum(key in kept.records for key in todo)
         missing = [key for key in todo if key not in kept.records]
         if progress is not None:
             progress(done / len(todo))
-        for found in run_tasks(tasks_of(rows, chosen, splits, missing, measures), n_jobs):
+        tasks = in_time(tasks_of(rows, chosen, splits, missing, measures), time_budget)
+        for found in run_tasks(tasks, n_jobs):
             kept.add(found)
             done += 1
             if progress is not None:
                 progress(done / len(todo))
+    cut = len(todo) - done
     return Comparison(
-        records=[kept.records[key] for key in todo],
+        records=[kept.records[key] for key in todo if key in kept.records],
         metric=metric,
         methods=list(chosen),
         folds=splitter.n_folds,
@@ -130,4 +145,6 @@ def compare(
         classes=rows.classes,
         notes=rows.notes + splitter.notes,
         warnings=odd,
+        depth=depth,
+        cut=f"The time budget of {time_budget:g} seconds ended it after {done} of {len(todo)} fits." if cut else "",
     )

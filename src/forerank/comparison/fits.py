@@ -22,9 +22,9 @@ from forerank import workflow
 from forerank._files import first_line
 from forerank.comparison.methods import Method, scores_of, seeded, takes_sparse
 from forerank.comparison.rows import RowsToCompare
-from forerank.estimators.chosen import metric_function
+from forerank.estimators.menu import Measure, measure_named
 
-__all__ = ["check_same_methods", "opened_record", "run_tasks", "tasks_of"]
+__all__ = ["check_same_methods", "in_time", "opened_record", "run_tasks", "tasks_of"]
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -32,7 +32,7 @@ Index = NDArray[np.intp]
 # Sparse matrices of up to so many numbers are made dense for estimators that take no others.
 _LARGEST_DENSE = 2**27
 
-Task = tuple[dict[str, Any], Method, Any, dict[str, NDArray], dict[str, NDArray], tuple[str, ...]]
+Task = tuple[dict[str, Any], Method, Any, dict[str, NDArray], dict[str, NDArray], list[Measure]]
 
 
 def tasks_of(
@@ -46,6 +46,8 @@ def tasks_of(
     for (seed, fold), keys in groupby(missing, key=lambda key: key[1:]):
         train, test = splits[seed, fold]
         inputs: dict[str, Any] = {}
+        known = [measure_named(name) for name in measures]
+        known = [each.on_part(test.size, rows.y.size, grouped=rows.qid is not None) for each in known]
         sides = []
         for side in (train, test):
             parts = {"y": rows.y, "sample_weight": rows.weights, "qid": rows.qid}
@@ -59,7 +61,19 @@ def tasks_of(
                     inputs[method.form] = f"the columns cannot be prepared: {first_line(error)}"
             place = {"method": name, "seed": seed, "fold": fold, "spec": method.spec}
             place |= {"n_train": int(train.size), "n_test": int(test.size)}
-            yield place, method, inputs[method.form], sides[0], sides[1], measures
+            yield place, method, inputs[method.form], sides[0], sides[1], known
+
+
+def in_time(tasks: Iterator[Task], seconds: float | None) -> Iterator[Task]:
+    """The tasks of the first fold, and those of others that begin within so many seconds: methods keep equal folds."""
+    begin, current = perf_counter(), None
+    for task in tasks:
+        fold = task[0]["seed"], task[0]["fold"]
+        late = seconds is not None and perf_counter() - begin > seconds
+        if current is not None and fold != current and late:
+            return
+        current = fold
+        yield task
 
 
 def run_tasks(tasks: Iterator[Task], n_jobs: int | None) -> Iterator[dict[str, Any]]:
@@ -79,7 +93,7 @@ def _fit_and_measure(
     inputs: Any,
     train: dict[str, NDArray],
     test: dict[str, NDArray],
-    measures: tuple[str, ...],
+    measures: list[Measure],
 ) -> dict[str, Any]:
     """The record of one fit: measures and seconds, or what went wrong."""
     problem = inputs if isinstance(inputs, str) else _one_class(train["y"], test["y"])
@@ -106,7 +120,7 @@ def _fitted_record(
     inputs: tuple[Any, Any],
     train: dict[str, NDArray],
     test: dict[str, NDArray],
-    measures: tuple[str, ...],
+    measures: list[Measure],
 ) -> dict[str, Any]:
     X_train, X_test = inputs
     estimator = seeded(method.estimator, place["seed"])
@@ -119,7 +133,7 @@ def _fitted_record(
     scores = scores_of(estimator, X_test)
     scored = perf_counter()
     measured = _measured(test, scores, measures)
-    found = place | {"value": measured[measures[0]], "measures": measured}
+    found = place | {"value": measured[measures[0].name], "measures": measured}
     found |= {"fit_seconds": round(fitted - begin, 6), "score_seconds": round(scored - fitted, 6)}
     if unused:
         found["unused"] = unused
@@ -158,17 +172,15 @@ def _fit_arguments(estimator: Any, rows: dict[str, NDArray]) -> tuple[dict[str, 
     return extra, unused
 
 
-def _measured(test: dict[str, NDArray], scores: Floats, measures: tuple[str, ...]) -> dict[str, float]:
+def _measured(test: dict[str, NDArray], scores: Floats, measures: list[Measure]) -> dict[str, float]:
     if not np.isfinite(scores).all():
         raise ValueError("some scores are not finite numbers")
     y, extra = test["y"], {name: part for name, part in test.items() if name != "y"}
-    if np.unique(y).size > 2:
-        y = y - min(0.0, y.min())  # gains are not negative
     found = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*queries left out of the mean", category=UserWarning)
-        for name in measures:
-            found[name] = float(metric_function(name)(y, scores, **extra))
+        for each in measures:
+            found[each.name] = float(each.function(y, scores, **extra))
     return found
 
 
@@ -259,8 +271,8 @@ def _lock(file: BinaryIO, path: Any) -> None:
 
 def _check_header(path: Any, there: dict[str, Any], here: dict[str, Any]) -> None:
     differing = []
-    for name in ("rows", "columns", "metric", "folds"):
-        if there.get(name) != here[name]:
+    for name in ("rows", "columns", "metric", "depth", "folds"):
+        if there.get(name) != here.get(name):
             differing.append(f"{name} {there.get(name)!r} there and {here[name]!r} here")
     if not differing and there.get("data") != here["data"]:
         differing.append("other values or labels")

@@ -17,15 +17,17 @@ from sklearn.utils import get_tags
 
 from forerank import workflow
 from forerank._files import first_line
-from forerank.comparison.rows import digest_of
-from forerank.estimators.menu import FOR_GRADES, method_names, metric_function
+from forerank.comparison.rows import RowsToCompare, digest_of
+from forerank.estimators.menu import FOR_GRADES, measure_named, method_names, metric_function
 
-__all__ = ["Method", "chosen_methods", "measure_names", "scores_of", "seeded", "takes_sparse"]
+__all__ = ["BASELINE", "Method", "chosen_methods", "measure_names", "scores_of", "seeded", "takes_sparse"]
 
 Floats = NDArray[np.float64]
 
-_RIVALS = ("logistic-regression-cv", "lightgbm", "xgboost")
-_DEFAULT = ("Ranker", "logistic-regression-cv")
+_RIVALS = ("logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost")
+# Stands for logistic regression, or for grades, of which that fits a model each, for ridge regression.
+BASELINE = "baseline"
+_DEFAULT = ("Ranker", BASELINE)
 # Measures that are kept beside the chosen one.
 _MEASURES = ("auc", "wmw", "ap", "pos_at_top", "pauc@0.1", "recall@100", "ndcg@10")
 
@@ -38,8 +40,8 @@ class Method:
     spec: str
 
 
-def chosen_methods(methods: Any, metric: str, graded: bool) -> dict[str, Method]:
-    """The methods by name, in the order given."""
+def chosen_methods(methods: Any, metric: str, rows: RowsToCompare) -> dict[str, Method]:
+    """The methods by name, in the order given; those that are tuned are tuned for lists as long as the rows."""
     if isinstance(methods, str):
         raise ValueError(f"methods={methods!r}: give a list of names, or a dict of estimators by name.")
     wanted = _DEFAULT if methods is None else methods
@@ -49,7 +51,7 @@ def chosen_methods(methods: Any, metric: str, graded: bool) -> dict[str, Method]
     found: dict[str, Method] = {}
     for name, method in pairs:
         if isinstance(method, str):
-            short, estimator = _named_method(method, metric, graded)
+            short, estimator = _named_method(method, metric, rows)
             long = method
         else:
             if not hasattr(method, "fit") or inspect.isclass(method):
@@ -59,17 +61,21 @@ def chosen_methods(methods: Any, metric: str, graded: bool) -> dict[str, Method]
         name = str(name) if name is not None else short if short not in found else long
         if name in found:
             raise ValueError(f"There are two methods {name!r}; give a dict with a name for each.")
+        estimator = workflow.for_list(estimator, rows.y.size, rows.qid)
         found[name] = Method(name, estimator, _form(estimator), _spec(estimator))
     return found
 
 
-def _named_method(text: str, metric: str, graded: bool) -> tuple[str, Any]:
+def _named_method(text: str, metric: str, rows: RowsToCompare) -> tuple[str, Any]:
     """The name to show and the estimator that a text stands for."""
+    graded = rows.graded
+    if text == BASELINE:
+        text = "ridge-regression-cv" if graded else "logistic-regression-cv"
     if text in method_names():
         return text, _of_forerank("Ranker", {"metric": metric, "methods": [text]}, graded)
     head, params = _parsed(text)
     if head.lower() in _RIVALS:
-        return text, _rival(head.lower(), params, metric, graded)
+        return text, _rival(head.lower(), params, _Scorer(metric, rows.y.size, rows.qid is not None), graded)
     if "." in head:
         return text.removeprefix(head.rpartition(".")[0] + "."), _imported(head, params)
     if head.lower() == "ranker":
@@ -136,7 +142,13 @@ def _made(kind: Any, params: dict[str, Any]) -> Any:
         raise ValueError(f"{kind.__name__}: {first_line(error)}.") from None
 
 
-def _rival(name: str, params: dict[str, Any], metric: str, graded: bool) -> Any:
+def _rival(name: str, params: dict[str, Any], scorer: "_Scorer", graded: bool) -> Any:
+    if name == "ridge-regression-cv":
+        from sklearn.linear_model import RidgeCV
+        from sklearn.model_selection import KFold
+
+        shuffled = KFold(5, shuffle=True, random_state=0)
+        return _made(RidgeCV, {"alphas": np.logspace(-2, 4, 7), "cv": shuffled, "scoring": scorer} | params)
     if name == "logistic-regression-cv":
         from sklearn.linear_model import LogisticRegressionCV
         from sklearn.model_selection import StratifiedKFold
@@ -144,7 +156,7 @@ def _rival(name: str, params: dict[str, Any], metric: str, graded: bool) -> Any:
         # Tuned by what it is judged by, on shuffled folds, as Ranker is: rows of a file often come in order of time.
         # Parameters are named one by one since their defaults change between versions.
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
-        scoring = "neg_log_loss" if graded else _Scorer(metric)
+        scoring = "neg_log_loss" if graded else scorer
         chosen: dict[str, Any] = {
             "scoring": scoring,
             "cv": folds,
@@ -167,12 +179,17 @@ def _rival(name: str, params: dict[str, Any], metric: str, graded: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Scorer:
-    """A measure as scikit-learn's searches call it; ready to be sent to another process."""
+    """A measure of lists of so many rows as scikit-learn's searches call it; ready to be sent to another process."""
 
     metric: str
+    list_rows: int
+    grouped: bool
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        return metric_function(self.metric)(y, scores_of(estimator, X))
+        # Searches of scikit-learn know no groups: where there are some, the first k of all rows of a fold count.
+        n = X.shape[0]
+        measure = measure_named(self.metric).on_part(n, n if self.grouped else self.list_rows)
+        return measure.function(y, scores_of(estimator, X))
 
 
 def scores_of(estimator: Any, X: Any) -> Floats:

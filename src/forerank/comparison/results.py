@@ -13,6 +13,7 @@ from scipy.special import nctdtrinc
 from forerank._words import counted
 from forerank.checks import DataWarning
 from forerank.estimators.menu import measure_title
+from forerank.evaluation import shown
 
 __all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
 
@@ -45,6 +46,10 @@ class Comparison:
         What was done with the columns.
     warnings : list of DataWarning
         What is odd about the data, as `forerank.checks.data_warnings` says.
+    depth : str
+        What the first k rows of the metric are, such as "of 171 rows (first 29.2 %)": a share of the rows of a fold.
+    cut : str
+        What a time budget has cut, in a sentence; empty where it has cut nothing.
 
     Notes
     -----
@@ -65,11 +70,13 @@ class Comparison:
     classes: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
+    depth: str = ""
+    cut: str = ""
 
     @property
     def title(self) -> str:
-        """The measure as it is called in heads and sentences."""
-        return measure_title(self.metric)
+        """The measure as it is called in heads and sentences, with the depth of the list that it looks at."""
+        return f"{measure_title(self.metric)} {self.depth}".rstrip()
 
     def values(self, measure: str | None = None) -> dict[str, dict[tuple[int, int], float]]:
         """For each method its values of a measure, by default the chosen one, by seed and fold; failed fits have none.
@@ -243,19 +250,19 @@ class Comparison:
             return f"Every fit failed; the first because {self.errors()[0]}."
         first, *others = self.table()
         if not others:
-            return f"{best} has a mean {self.title} of {first['mean']:.3f}."
-        parts = [f"{best} has the highest {self.title}, {first['mean']:.3f}"]
+            return f"{best} has a mean {self.title} of {shown(first['mean'])}."
+        parts = [f"{best} has the highest {self.title}, {shown(first['mean'])}"]
         alike = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
         if alike:
             names, least = [row["method"] for row in alike], min(row["p"] for row in alike)
             p = f"p = {least:.2g}" + (" or more" if len(alike) > 1 and least < 0.995 else "")
-            parts.append(f"{_listed(names)} {'is' if len(alike) == 1 else 'are'} not told apart from it ({p})")
+            parts.append(f"{_listed(names)} {'is' if len(alike) == 1 else 'are'} not significantly different ({p})")
         parts += [_against(row) for row in others if row not in alike]
         if first["n"] == 1:
-            parts.append("one fold does not tell what is chance")
+            parts.append("one fold does not show which differences are more than chance")
         elif alike and first["n"] < _FEW_FOLDS:
             parts.append(f"{first['n']} folds show large differences only, more seeds smaller ones")
-        return "; ".join(parts) + "."
+        return " ".join(["; ".join(parts) + ".", *([self.cut] if self.cut else [])])
 
     def choices(self) -> list[str]:
         """What methods that choose for themselves, such as Ranker, chose, and in how many fits; a line for each."""
@@ -279,6 +286,8 @@ class Comparison:
         """Everything, as it goes into JSON."""
         return {
             "metric": self.metric,
+            "depth": self.depth,
+            "cut": self.cut,
             "rows": self.rows,
             "classes": self.classes,
             "folds": self.folds,
@@ -290,7 +299,7 @@ class Comparison:
             "ranks": self.ranks(),
             "critical_difference": self.cd,
             "friedman": self.friedman(),
-            "not_told_apart_by_ranks": self.groups(),
+            "not_significantly_different_by_ranks": self.groups(),
             "records": self.records,
             "notes": self.notes,
             "warnings": [vars(each) for each in self.warnings],
@@ -331,7 +340,7 @@ def _against(row: dict[str, Any]) -> str:
     if row["difference"] is None:
         return f"{row['method']} was measured on other folds"
     if row["p"] is None:
-        return f"{row['method']} has {row['mean']:.3f}"
+        return f"{row['method']} has {shown(row['mean'])}"
     p = f"p = {row['p']:.2g}" if row["p"] >= 0.001 else "p < 0.001"
     return f"{row['method']} is {'behind' if row['difference'] < 0 else 'ahead'} by {abs(row['difference']):.2g} ({p})"
 

@@ -138,7 +138,11 @@ def read_rows(
         table.groups = query_numbers(qid, y.size)
     weights = None if sample_weight is None else _checked_weights(sample_weight, y.size)
     notes = table.notes() + labels["notes"]
-    return RowsToCompare(table, y if y.dtype != bool else y.astype(np.int64), weights, labels["classes"], notes)
+    if y.dtype == bool:
+        y = y.astype(np.int64)
+    elif y.min() < 0:
+        y = y - y.min()  # gains are not negative
+    return RowsToCompare(table, y, weights, labels["classes"], notes)
 
 
 def _with_labels(frame: Any, y: Any) -> tuple[Any, str]:
@@ -219,7 +223,7 @@ class Folds:
             splitter = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a rare grade is in few folds: said of the fold itself
-            return list(splitter.split(np.zeros((y.size, 1)), y, qid))
+            return list(splitter.split(np.zeros((y.size, 1)), np.unique(y, return_inverse=True)[1], qid))
 
     def digest(self) -> str:
         return digest_of(*(test for _, test in self.splits(0)))

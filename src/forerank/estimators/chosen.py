@@ -31,8 +31,8 @@ class Ranker(BaseRanker):
     ----------
     metric : {"auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k"}, default="auc"
         What is to be good, such as "recall@50" or "pauc@0.05". "wmw", the share of pairs in order (AUC where there are
-        two classes), and "ndcg@k" take grades. "recall@k" is that of the first k of a list as long
-        as X, and of as large a share in a fold; with groups, k counts the rows of a group.
+        two classes), and "ndcg@k" take grades. "recall@k" and "ndcg@k" look at the first k rows of a list of
+        `list_rows` rows, and at as large a share of the rows of a fold; with groups, k counts the rows of a group.
     methods : "auto" or list of str, default="auto"
         Names from `method_names()`; "auto" tries those that may be the best for the measure.
     alphas : int or array-like, default=10
@@ -50,6 +50,8 @@ class Ranker(BaseRanker):
     search_rows : int or None, default=100_000
         Beyond so many rows the choice is made on that many of them, drawn at random; the fit is on all. None: on all,
         as where `cv` lists the rows of each fold. Probabilities are calibrated on as many.
+    list_rows : int, optional
+        How many rows the lists have of which "recall@k" and "ndcg@k" look at the first k; by default as many as X.
     calibrate : bool, default=False
         Whether to give probabilities (`predict_proba`), of two classes and without groups. A sigmoid is fitted to the
         scores of rows in test folds (those of `cv`, or five where `cv` lists rows), each by the chosen method and
@@ -79,8 +81,8 @@ class Ranker(BaseRanker):
         Slope and offset: the probability is 1 / (1 + exp(-(slope * score + offset))). Only with `calibrate`, which also
         moves `intercept_` so that a score is positive where the probability is above one half; the offset is zero then.
     learning_curve_ : dict
-        "rows", "scores": the measure with a quarter, a half and all of the training rows of a fold; "more_data_helps";
-        "sentence".
+        "rows", "scores", "std": the measure with a quarter, a half and all of the training rows of a fold, its mean and
+        standard deviation over the folds; "more_data_helps"; "sentence".
     coef_ : array of shape (1, n_features)
         For the columns of X as they are; not there with a map.
     intercept_ : array of shape (1,)
@@ -104,7 +106,9 @@ class Ranker(BaseRanker):
     0.997
     """
 
-    calibrate = False  # of rankers that were pickled before there was a choice
+    # Of rankers that were saved before they had these parameters.
+    list_rows: int | None = None
+    calibrate = False
 
     def __init__(
         self,
@@ -117,6 +121,7 @@ class Ranker(BaseRanker):
         maps: Sequence[Any] | None = None,
         time_budget: float | None = None,
         search_rows: int | None = 100_000,
+        list_rows: int | None = None,
         calibrate: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -130,6 +135,7 @@ class Ranker(BaseRanker):
         self.maps = maps
         self.time_budget = time_budget
         self.search_rows = search_rows
+        self.list_rows = list_rows
         self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -165,6 +171,8 @@ class Ranker(BaseRanker):
             check_number("time_budget", self.time_budget, low=0.0, strict=True)
         if self.search_rows is not None:
             check_number("search_rows", self.search_rows, low=10, integer=True)
+        if self.list_rows is not None:
+            check_number("list_rows", self.list_rows, low=1, integer=True)
         data = self._data(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
         if measure.kind not in FOR_GRADES:
@@ -172,10 +180,9 @@ class Ranker(BaseRanker):
                 self.classes_, 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).'
             )
         self._check_calibration(data)
-        if measure.kind == "recall" and data.group is None and (measure.parameter or 0) >= data.y.size:
-            raise ValueError(
-                f"metric={self.metric!r}: the first {measure.parameter} of {data.y.size} rows are all of them."
-            )
+        n_list = self.list_rows or data.y.size
+        if measure.kind == "recall" and data.group is None and (measure.place or 0) >= n_list:
+            raise ValueError(f"metric={self.metric!r}: the first {measure.place} of {n_list} rows are all of them.")
         search = Search(self, measure, alphas, data, graded)
         with warnings.catch_warnings():
             # Of single fits within folds: not converged, nothing learnt, groups without pairs. Here, since filters are
@@ -228,10 +235,10 @@ class Ranker(BaseRanker):
         )
 
     def _grades(self) -> NDArray:
-        """The labels as gains: themselves where they can be, else their numbers from the lowest on."""
+        """The labels as gains: numbers from the lowest on where that is negative, others by their place."""
         labels = self.classes_
-        if labels.dtype.kind in "biuf" and labels.min() >= 0:
-            return labels
+        if labels.dtype.kind in "biuf":
+            return labels if labels.min() >= 0 else labels - labels.min()
         return np.arange(labels.size)
 
     def _refit(self, ranker: Any, mapped: Any, data: Data) -> None:
@@ -365,6 +372,9 @@ class Ranker(BaseRanker):
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: Any = None) -> float:
         """The measure that the ranker was chosen for, on these rows; as a search by that measure would score them.
 
+        The rows are a list, and k of "recall@k" and "ndcg@k" counts its rows. Where `list_rows` is given they are a
+        part of a list of so many rows, and as large a share of them is looked at.
+
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
@@ -379,7 +389,10 @@ class Ranker(BaseRanker):
         labels = np.asarray(y)
         if self.classes_.size > 2:
             labels = self._grades()[np.searchsorted(self.classes_, labels)]
-        return metric_function(self.metric)(labels, scores, sample_weight=sample_weight, qid=qid)
+        measure = measure_named(self.metric)
+        if self.list_rows is not None:
+            measure = measure.on_part(scores.size, self.list_rows, grouped=qid is not None)
+        return measure.function(labels, scores, sample_weight=sample_weight, qid=qid)
 
 
 def _in_order(group: NDArray[np.integer]) -> NDArray[np.intp]:

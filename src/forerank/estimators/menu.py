@@ -1,7 +1,7 @@
 """What `Ranker` knows by name: measures, the methods that are tried for each, and maps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,8 @@ __all__ = [
     "MAPS",
     "METHODS",
     "Measure",
+    "depth_on_part",
+    "depth_words",
     "fitted_scaler",
     "measure_named",
     "measure_title",
@@ -33,6 +35,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Measure:
+    """A measure by its name: ``function(y_true, y_score, *, sample_weight=None, qid=None)``, higher is better."""
+
     name: str
     function: Callable[..., float]
     title: str
@@ -41,6 +45,37 @@ class Measure:
     @property
     def kind(self) -> str:
         return self.name.partition("@")[0]
+
+    @property
+    def place(self) -> int | None:
+        """k, where the measure looks at the first k rows of a list."""
+        return int(self.parameter) if self.kind in ("recall", "ndcg") and self.parameter is not None else None
+
+    def on_part(self, n_part: int, n_all: int, *, grouped: bool = False) -> "Measure":
+        """The measure of a list of `n_all` rows, estimated on `n_part` of them: a fold, or rows kept aside.
+
+        The first k rows of the list are the share k / n_all of it, and the same share of the part is looked at: k
+        n_part / n_all rows, the last of which may count in part. Within groups each group is a list of its own, and k
+        counts its rows. The title says the depth.
+        """
+        if self.place is None:
+            return self
+        function, title = getattr(metrics, _MEASURES[self.kind][0]), f"{_MEASURES[self.kind][2]} at {self.place}"
+        if grouped:
+            return replace(self, title=f"{title} of a group")
+        depth = metrics.Depth(depth_on_part(self.place, n_part, n_all))
+        return replace(self, function=partial(function, k=depth), title=f"{title} {depth_words(self.place, n_all)}")
+
+
+def depth_on_part(k: float, n_part: int, n_all: int) -> float:
+    """How many of `n_part` rows stand for the first k of `n_all`: as large a share, at most all."""
+    return n_part * min(1.0, k / n_all)
+
+
+def depth_words(k: int, n_all: int) -> str:
+    """What the first k rows of a list are, such as "of 171 rows (first 29.2 %)"."""
+    rows = f"of {n_all:,} row{'s' * (n_all != 1)}"
+    return f"{rows} (first {100 * k / n_all:.3g} %)" if k < n_all else f"{rows} (all)"
 
 
 _MEASURES: dict[str, tuple[str, str | None, str]] = {
@@ -81,7 +116,7 @@ def measure_named(metric: Any) -> Measure:
         )
     if value < 1:
         raise ValueError(f"metric={metric!r}: k is a number of rows, at least 1.")
-    return Measure(metric, partial(_at_most, function, int(value)), f"{title} at {value}", value)
+    return Measure(metric, partial(function, k=int(value)), f"{title} at {value}", value)
 
 
 def measure_title(metric: str) -> str:
@@ -90,11 +125,6 @@ def measure_title(metric: str) -> str:
         return measure_named(metric).title
     except ValueError:
         return metric
-
-
-def _at_most(function: Callable[..., float], k: int, y_true: Any, y_score: Any, **rows: Any) -> float:
-    """A list may be shorter than k."""
-    return function(y_true, y_score, k=min(k, len(y_true)), **rows)
 
 
 def metric_function(metric: str) -> Callable[..., float]:

@@ -24,7 +24,7 @@ from forerank._words import counted
 from forerank.design import make_design
 from forerank.estimators._base import Matrix, Vector
 from forerank.estimators._validation import check_number
-from forerank.estimators.menu import METHODS, Measure, fitted_scaler, measure_named, method_names, named_maps
+from forerank.estimators.menu import METHODS, Measure, fitted_scaler, method_names, named_maps
 from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
 
 __all__ = ["Candidate", "Data", "Search", "drawn", "quick"]
@@ -109,11 +109,7 @@ class Fold:
         """The measure on the test rows, or some of them; NaN where they are of one class."""
         data = self.test if rows is None else self.test.take(rows)
         scores = scores if rows is None else scores[rows]
-        function = measure.function
-        if measure.kind == "recall" and measure.parameter is not None and data.group is None:
-            # The first k of a whole list are as large a share of it as fewer are of a part.
-            depth = max(1, round(measure.parameter * scores.size / self.n_list))
-            function = measure_named(f"recall@{depth}").function
+        function = measure.on_part(scores.size, self.n_list, grouped=data.group is not None).function
         try:
             return float(function(data.y, scores, sample_weight=data.weight, qid=data.group))
         except ValueError:  # one class only
@@ -124,11 +120,12 @@ class Search:
     """Folds, candidates, and who is still in it."""
 
     def __init__(self, ranker: Any, measure: Measure, alphas: Vector, data: Data, graded: bool) -> None:
-        self.ranker, self.measure, self.alphas, self.data, self.graded = ranker, measure, alphas, data, graded
+        self.ranker, self.alphas, self.data, self.graded = ranker, alphas, data, graded
         self.begin = perf_counter()
         self.remarks: list[str] = []
         self.random = check_random_state(ranker.random_state)
-        self.n_list = data.y.size
+        self.n_list = ranker.list_rows or data.y.size
+        self.measure = measure.on_part(self.n_list, self.n_list, grouped=data.group is not None)
         self.maps = named_maps(ranker.maps, self._seed())
         self._sample()
         self.folds = self._split()
@@ -448,6 +445,7 @@ class Search:
         none = {
             "rows": [],
             "scores": [],
+            "std": [],
             "more_data_helps": False,
             "sentence": "There are too few rows to say whether more data would help.",
         }
@@ -498,6 +496,7 @@ class Search:
         return {
             "rows": [int(size) for size in sizes],
             "scores": [float(value) for value in means],
+            "std": [float(value) for value in results.std(axis=0, ddof=1)],
             "more_data_helps": bool(helps),
             "sentence": sentence,
         }

@@ -3,9 +3,9 @@
 import hashlib
 import platform
 import shlex
-import warnings as python_warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
@@ -20,12 +20,12 @@ from forerank._text import printable
 from forerank._words import counted
 from forerank.checks import data_warnings
 from forerank.estimators.chosen import Ranker
-from forerank.evaluation import Measure, measure
+from forerank.evaluation import Measure, estimate, measure
 from forerank.models import Model
 from forerank.report import figures
 from forerank.report.heldout import HeldOut, cross_validate, fit_all, named_weights
-from forerank.report.words import Headline, count, figure, headline_of, interval, judged, percent, resampled
-from forerank.workflow import _is_plain, _labelled_rows, _labels, _Source, make_ranker
+from forerank.report.words import Headline, count, figure, headline_of, interval, judged, percent, unbroken
+from forerank.workflow import _is_plain, _labelled_rows, _labels, _Source, for_list, make_ranker
 
 __all__ = ["Report", "make_report"]
 
@@ -53,11 +53,11 @@ class Report:
     warnings : list of str
         What may be wrong with the data or the figures.
     measures : list of Measure
-        Of the held-out scores, the one that was asked for first; empty where nothing could be held out.
+        Means over the folds, the one that was asked for first; empty where nothing could be held out.
     model : Model
         Fitted on all rows.
     held_out : HeldOut
-        Scores of all rows, by models that have not seen them and by all models.
+        Places of all rows by models that have not seen them, and their scores by all models.
     page : dict
         Everything the page is made of.
     """
@@ -77,6 +77,7 @@ class Report:
         environment = Environment(
             autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_printable
         )
+        environment.filters["unbroken"] = unbroken
         return environment.from_string(text).render(**self.page)
 
     def save(self, path: Any, force: bool = False) -> None:
@@ -111,7 +112,8 @@ def make_report(
     """Cross-validate a ranker on labelled rows, fit it on all of them, and say what was found.
 
     Columns are prepared, and a ranker that chooses makes its choice, inside each fold: no held-out row has a part in
-    the model that scores it. Cost: that of `folds` + 1 fits.
+    the model that scores it. Measures are taken in each fold, and their means count, as in `forerank.compare`, whose
+    folds are the same for the same seed. Cost: that of `folds` + 1 fits, and of `folds` fits without a choice.
 
     Parameters
     ----------
@@ -121,7 +123,8 @@ def make_report(
         An estimator of forerank by name, or any with `decision_function` or `predict_proba`.
     metric : str, default="auc"
         What the report is about: auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. A ranker with a parameter `metric`
-        is fitted for it.
+        is fitted for it. The first k rows are those of a list as long as the data: in a fold as large a share is
+        looked at; with groups, k counts the rows of a group.
     comparison : Comparison or list of dict, optional
         Methods that were compared: a `forerank.comparison.Comparison`, or one dict per method with method, mean and
         where known std, difference, p and seconds.
@@ -148,14 +151,17 @@ def make_report(
     metric = "wmw" if graded and metric == "auc" else metric  # the same, for grades
     headline = headline_of(metric, graded=graded)
     notes = table.notes() + labels["notes"]
-    estimator = _estimator(ranker, params, metric, graded, seed)
+    estimator = for_list(_estimator(ranker, params, metric, graded, seed), y.size, table.groups)
     kinds = table.kinds()
     say("looking at the data")
     seen = table._frame if source.is_table else table.X
     warnings = [each.sentence for each in data_warnings(seen, y, qid=table.groups)]
-    held = cross_validate(table, y, estimator, kinds=kinds, folds=folds, seed=seed, say=say)
     say(f"fitting on {counted(y.size, 'row')}")
-    pipeline = fit_all(table, y, estimator, held.cautions)
+    cautions: list[str] = []
+    pipeline = fit_all(table, y, estimator, cautions)
+    chosen = pipeline[-1] if hasattr(pipeline[-1], "refit") else None
+    held = cross_validate(table, y, estimator, kinds=kinds, folds=folds, seed=seed, say=say, chosen=chosen)
+    held.cautions += [line for line in cautions if line not in held.cautions]
     say("measuring and drawing")
     facts = _Facts(source.name, table, y, labels, headline, held, seed)
     weights = named_weights(pipeline, kinds, table.extra)
@@ -201,8 +207,8 @@ def make_report(
         "left_out": facts.left_out(),
         "hits": facts.hit_rows(),
         "hits_in_groups": table.groups is not None,
-        "comparison": _comparison(comparison),
-        "choice": _choice(pipeline[-1], held, headline),
+        "comparison": _comparison(comparison, facts.same_folds(comparison, metric, folds)),
+        "choice": _choice(pipeline[-1], held, facts.headline_title()),
         "weights": _weights(weights, held, type(pipeline[-1]).__name__),
         "facts": facts.about_the_data(kinds),
         "notes": notes,
@@ -277,35 +283,58 @@ class _Facts:
 
     def _measure(self) -> None:
         y, scores, qid, seed = self._y, self._scores, self._qid, self._seed
-        found = measure(y, scores, qid=qid, k=self._places, random_state=seed)
-        names = [each.name for each in found]
-        if self._headline.name not in names:
-            found.insert(0, resampled(self._headline, y, scores, qid, seed))
+        lists: dict[str, Any] = {"qid": qid, "fold": self._fold, "list_rows": self._all_y.size, "random_state": seed}
+        found = measure(y, scores, k=self._places, **lists)
+        if self._headline.name not in [each.name for each in found]:
+            own = estimate(self._headline.definition, y, scores, **lists)
+            found.insert(0, replace(own, name=self._headline.name))
         found.sort(key=lambda each: each.name != self._headline.name)  # stable: the others stay in order
         if not self._graded and qid is None and min(y.sum(), (~y).sum()) < _FEWEST_FOR_INTERVALS:
-            found = [Measure(each.name, each.value, np.nan, np.nan) for each in found]
+            found = [replace(each, low=np.nan, high=np.nan) for each in found]
         self.measures = found
         self._chance = self._by_chance()
 
     def _by_chance(self) -> dict[str, float]:
         """What an order drawn at random has; by drawing some where groups or grades leave no formula."""
-        y, qid, main = self._y, self._qid, self._headline
-        rng = np.random.default_rng(self._seed)
-        orders = [rng.uniform(size=y.size) for _ in range(10)]
+        y, main = self._y, self._headline
         known = {"AUC": 0.5, "pairs in order": 0.5} | ({} if main.chance is None else {main.name: main.chance})
-        if qid is None and not self._graded:
-            share, negatives = float(np.mean(y)), int(np.sum(~y))
-            known |= {"average precision": share, "positives at the top": 1 / (negatives + 1), "TPR at FPR 0.01": 0.01}
+        if self._qid is None and not self._graded:
+            known |= self._chances_of_folds()
             known |= {"partial AUC (FPR to 0.1)": 0.05}
-            known |= {f"precision at {k}": share for k in self._places}
-            known |= {f"recall at {k}": k / y.size for k in self._places}
-        else:
-            drawn = [measure(y, order, qid=qid, k=self._places, n_resamples=1) for order in orders]
-            means = {name.name: np.mean([each[k].value for each in drawn]) for k, name in enumerate(drawn[0])}
-            known = {name: float(value) for name, value in means.items()} | known
-        if main.name not in known:
-            known[main.name] = float(np.mean([main.value_of(y, order, qid=qid) for order in orders]))
-        return known
+            known |= {f"precision at {k}": float(np.mean(y)) for k in self._places}
+            known |= {f"recall at {k}": k / self._all_y.size for k in self._places}
+        rng = np.random.default_rng(self._seed)
+        lists: dict[str, Any] = {"qid": self._qid, "fold": self._fold, "list_rows": self._all_y.size, "n_resamples": 1}
+        orders: Any = [] if all(each.name in known for each in self.measures) else rng.uniform(size=(10, y.size))
+        drawn: dict[str, list[float]] = {}
+        for order in orders:
+            found = measure(y, order, k=self._places, **lists)
+            if main.name not in [each.name for each in found]:
+                found.append(replace(estimate(main.definition, y, order, **lists), name=main.name))
+            for each in found:
+                drawn.setdefault(each.name, []).append(each.value)
+        return {name: float(np.mean(values)) for name, values in drawn.items()} | known
+
+    def _chances_of_folds(self) -> dict[str, float]:
+        """Means over the folds of what is expected of a random order of P positive rows and N others.
+
+        Of n = P + N rows, the one in place i is positive with P - 1 others expected among the (i - 1) (P - 1) / (n - 1)
+        ahead of it: the sum over i of (1 + that) / i, over n, is the average precision. With m others allowed ahead, a
+        positive row is found with probability (m + 1) / (N + 1).
+        """
+        found: dict[str, list[float]] = {}
+        for number in np.unique(self._fold):
+            y = self._y[self._fold == number]
+            n, positive = y.size, int(y.sum())
+            negative = n - positive
+            if min(positive, negative) == 0:
+                continue
+            ahead = (positive - 1) / (n - 1)
+            precision = float(np.mean((1 + np.arange(n) * ahead) / (1 + np.arange(n))))
+            found.setdefault("average precision", []).append(precision)
+            found.setdefault("positives at the top", []).append(1 / (negative + 1))
+            found.setdefault("TPR at FPR 0.01", []).append((int(0.01 * negative) + 1) / (negative + 1))
+        return {name: float(np.mean(values)) for name, values in found.items()}
 
     # --- Words ---
 
@@ -326,20 +355,49 @@ class _Facts:
         folds = self._held.n_folds
         said = [_capital(f"{what} were ranked{within} in {folds} folds, each row by a model that had not seen it.")]
         main, chance = self.measures[0], self._chance[self.measures[0].name]
-        sure = "" if not np.isfinite(main.low) else f" (95 % interval {interval(main)})"
-        mean = "" if self.n_groups is None else " on average over groups"
+        sure = "" if interval(main) == "–" else f" (95 % interval {interval(main)})"
+        mean = ", the mean of the folds" if self.n_groups is None else ", the mean over folds of means over groups"
         said.append(
-            f"{_capital(self._headline.spoken)} is {figure(main.value)}{mean}{sure}: {judged(main, chance)} "
-            f"({figure(chance)}). In words, {self._headline.meaning.format(percent(main.value))}."
+            f"{_capital(self._headline.spoken(main.depth))} is {figure(main.value)}{sure}{mean}: "
+            f"{judged(main, chance)} ({figure(chance)}). In words, "
+            f"{self._headline.meaning(grouped=self._qid is not None).format(percent(main.value))}."
         )
         if top := self._first_rows():
             said.append(top)
-        if hasattr(ranker, "reason_"):
-            said.append(_sentence(str(ranker.reason_)))
+        return said + self._on_the_choice(ranker)
+
+    def _on_the_choice(self, ranker: Any) -> list[str]:
+        """What was chosen and whether more data would help, and why their figures are not the one above."""
+        said = [_sentence(str(ranker.reason_))] if hasattr(ranker, "reason_") else []
         curve = getattr(ranker, "learning_curve_", None)
         if isinstance(curve, Mapping) and curve.get("sentence"):
             said.append(_sentence(str(curve["sentence"])))
-        return said
+        if said and getattr(ranker, "best_score_", None) is not None:
+            said.append(
+                f"There, {self._headline.spoken()} is measured in the folds in which the method was chosen, on rows "
+                f"that had a part in the choice; {figure(self.measures[0].value)} is of rows that had none."
+            )
+        return said + _choices(ranker, self._held)
+
+    def headline_title(self) -> str:
+        """The measure with its depth."""
+        return self.measures[0].title if self.measures else self._headline.name
+
+    def same_folds(self, comparison: Any, metric: str, folds: Any) -> str:
+        """Whether the means of a comparison are of the folds of this report, as a sentence."""
+        if comparison is None or not self.measures:
+            return ""
+        main = f"{self.measures[0].title} of {figure(self.measures[0].value)} above"
+        same = (
+            getattr(comparison, "metric", None) == metric
+            and getattr(comparison, "seeds", None) == [self._seed]
+            and getattr(comparison, "folds", None) == self._held.n_folds
+            and isinstance(folds, int | np.integer)
+        )
+        means = [each["mean"] for each in _records(comparison.table())] if same else []
+        if any(mean is not None and figure(mean) == figure(self.measures[0].value) for mean in means):
+            return "Means and standard deviations are over the folds of this report."
+        return f"These means are of other folds, or of other fits, than the {main}, and may differ from it."
 
     def place(self) -> int:
         """The number of first rows that the words speak of."""
@@ -357,14 +415,15 @@ class _Facts:
         if found is None:
             return ""
         by_chance = k * self._chance[found.name]
-        sure = "" if not np.isfinite(found.low) else f" (95 % interval {interval(found, lambda v: count(k * v))})"
+        span = interval(found, lambda v: count(k * v))
+        sure = "" if span == "–" else f" (95 % interval {span})"
         number = count(k * found.value)
         are = {"0": "none is a hit", "1": "about 1 is a hit"}.get(number, f"about {number} are hits")
         if found.value == 1.0:
             are = "all are hits"
         first = "the first row" if k == 1 else f"the first {k:,} rows"
         where = first if self._qid is None else f"{first} of a group"
-        return f"Of {where} {are}{sure}; in any order about {count(by_chance)} would be."
+        return f"Of {where} {are}{sure}; a random order would have about {count(by_chance)}."
 
     def warnings(self, largest: str | None) -> list[str]:
         """What makes the figures doubtful, beyond what the data show by themselves."""
@@ -375,12 +434,7 @@ class _Facts:
             found.append(
                 f"{counted(left, 'row')} {were} in no fold that could be scored; the figures leave {them} out."
             )
-        if self._y.size:
-            found += [
-                each.sentence
-                for each in data_warnings(None, self._y, scores=self._scores)
-                if each.kind in ("constant score", "tied scores")
-            ]
+        found += self._ties()
         if not self._graded and self.measures:
             rarest = min(int(self._y.sum()), int((~self._y).sum()))
             if rarest < _FEWEST_FOR_INTERVALS and self._qid is None:
@@ -397,11 +451,21 @@ class _Facts:
                 )
         if self.measures and self.measures[0].low == self.measures[0].high:
             found.append(
-                f"The interval of {self._headline.spoken} is a single point: resampled rows do not vary here, which is "
-                "not certainty."
+                f"The interval of {self._headline.spoken()} is a single point: resampled rows do not vary here, which "
+                "is not certainty."
             )
         found += [f"While fitting: {line}" for line in self._held.cautions]
         return found
+
+    def _ties(self) -> list[str]:
+        """Scores that are the same for many rows, in the first fold that has them."""
+        found: dict[str, str] = {}
+        for number, scores in zip(np.unique(self._fold), self._held.by_model, strict=False):
+            rows = self._held.fold == number
+            for each in data_warnings(None, self._all_y[rows], scores=scores[rows]):
+                if each.kind in ("constant score", "tied scores"):
+                    found.setdefault(each.kind, f"In fold {number + 1}: {each.sentence}")
+        return list(found.values())
 
     # --- Tables ---
 
@@ -409,7 +473,7 @@ class _Facts:
         """The measures, without those of the table of hits."""
         return [
             {
-                "name": each.name,
+                "name": each.title,
                 "value": figure(each.value),
                 "interval": interval(each),
                 "chance": figure(self._chance[each.name]),
@@ -423,29 +487,39 @@ class _Facts:
         """How the figures came about, and how they differ between folds."""
         if not self.measures:
             return "Nothing was measured: no row could be held out."
-        values = []
-        # Among the rows of a fold, the first k are another share than among all.
-        for number in np.unique(self._fold) if self._headline.place is None or self._qid is not None else ():
-            rows = self._fold == number
-            try:
-                with python_warnings.catch_warnings():
-                    python_warnings.filterwarnings("ignore", message=".*queries left out of the mean")
-                    qid = None if self._qid is None else self._qid[rows]
-                    values.append(self._headline.value_of(self._y[rows], self._scores[rows], qid=qid))
-            except ValueError:  # one class only
-                continue
-        over = "the rows" if self._qid is None else "groups"
-        said = f"Intervals are at 95 % and over {over}, given these models; other rows to learn from would add to them."
-        if not np.isfinite(self.measures[0].low):
-            said = "There are no intervals, for want of rows."
-        if len(values) > 1:
+        each = "each" if self._qid is None else "each, and there over groups"
+        said = f"Each value is the mean over the {self._held.n_folds} folds, measured in {each}: scores of different "
+        said += "models are not compared."
+        if self._headline.place is not None and self._qid is None:
             said += (
-                f" In single folds, {self._headline.name} goes from {figure(min(values))} to {figure(max(values))}, "
-                f"mean {figure(float(np.mean(values)))}."
+                f" The first {self._headline.place:,} of {self._all_y.size:,} rows stand for as large a share of the "
+                "rows of a fold, the last of which counts in part."
             )
-        if self._qid is None:
-            said += " Scores of the folds are put on one scale (mean 0, deviation 1 over all rows) and then together."
+        values = self._values_of_folds()
+        if len(values) > 1:
+            said += f" In single folds, {self._headline.name} goes from {figure(min(values))} to {figure(max(values))}."
+        over = "the rows" if self._qid is None else "groups"
+        if np.isfinite(self.measures[0].low):
+            said += f" Intervals are at 95 % and over {over}, given these models; other rows to learn from would add "
+            said += "to them. A dash: resampled rows do not vary, or are too few, which is not certainty."
+        else:
+            said += " There are no intervals, for want of rows."
         return said
+
+    def _values_of_folds(self) -> list[float]:
+        """The measure in each fold that has rows of two classes."""
+        found = []
+        y = self._y - min(0.0, self._all_y.min())  # grades count from the lowest of all rows
+        for number in np.unique(self._fold):
+            rows = self._fold == number
+            lists: dict[str, Any] = {"list_rows": self._all_y.size, "n_resamples": 1}
+            lists["qid"] = None if self._qid is None else self._qid[rows]
+            try:
+                one = estimate(self._headline.definition, y[rows], self._scores[rows], **lists)
+            except ValueError:  # rows of one class, or no group of two
+                continue
+            found.append(one.value)
+        return found
 
     def hit_rows(self) -> list[dict[str, str]]:
         """Hits among the first k rows, for some k."""
@@ -486,8 +560,9 @@ class _Facts:
             ("roc", "precision_recall", "hits", "reliability", "distributions", "stability")
         )
         if binary:
-            drawn["roc"] = figures.roc(y, scores, self._by_name["AUC"].value)
-            drawn["precision_recall"] = figures.precision_recall(y, scores, self._by_name["average precision"].value)
+            values = {name: found.value for name, found in self._by_name.items()}
+            drawn["roc"] = figures.roc(y, scores, self._fold, values["AUC"], values["TPR at FPR 0.01"])
+            drawn["precision_recall"] = figures.precision_recall(y, scores, self._fold, values["average precision"])
             drawn["hits"] = figures.hits(y, scores)
             drawn["reliability"] = figures.reliability(y, scores, self._fold)
         if self.measures and self._qid is None:
@@ -528,7 +603,21 @@ class _Facts:
 # --- The parts that do not depend on held-out scores ---
 
 
-def _choice(ranker: Any, held: HeldOut, headline: Headline) -> dict[str, Any] | None:
+def _choices(ranker: Any, held: HeldOut) -> list[str]:
+    """Whether the folds have chosen as the fit on all rows has, as a sentence."""
+    if not held.choices or not hasattr(ranker, "best_method_"):
+        return []
+    chosen, counts = str(ranker.best_method_), Counter(method for method, _ in held.choices)
+    if set(counts) == {chosen}:
+        return [f"In each fold the method was chosen anew, and was {chosen} as on all rows."]
+    listed = ", ".join(f"{method} in {number}" for method, number in counts.most_common())
+    return [
+        f"In each fold the method was chosen anew: {listed} of {len(held.choices)}. The measures are those of this "
+        f"way of choosing; the model that is described below and was fitted on all rows is {chosen}."
+    ]
+
+
+def _choice(ranker: Any, held: HeldOut, title: str) -> dict[str, Any] | None:
     """What a ranker that chooses has tried and chosen, on all rows and in each fold."""
     if getattr(ranker, "cv_results_", None) is None:
         return None
@@ -546,9 +635,15 @@ def _choice(ranker: Any, held: HeldOut, headline: Headline) -> dict[str, Any] | 
     learning = None
     if isinstance(curve, Mapping) and len(curve.get("rows", ())) > 1:
         learning = figures.learning_curve(
-            curve["rows"], curve["scores"], headline.name, _sentence(str(curve.get("sentence", "")))
+            curve["rows"], curve["scores"], curve.get("std"), title, _sentence(str(curve.get("sentence", "")))
         )
-    return {"sentence": " ".join(said), "path": figures.alpha_path(ranker, headline.name), "learning": learning}
+    note = f"Both pictures show {title} in the folds in which the method was chosen, on all rows."
+    return {
+        "sentence": " ".join(said),
+        "path": figures.alpha_path(ranker, title),
+        "learning": learning,
+        "note": note if learning is not None else note.replace("Both pictures show", "The picture shows"),
+    }
 
 
 def _weights(weights: dict[str, float], held: HeldOut, ranker: str) -> dict[str, Any]:
@@ -585,6 +680,8 @@ def _weights(weights: dict[str, float], held: HeldOut, ranker: str) -> dict[str,
         "Columns are scaled, so sizes can be compared; a weight says what the model uses, not what causes what. "
         "Columns that say the same, such as the values of one category, share it, and not always in the same way."
     )
+    if ranged and held.choices:
+        sentence += " In the folds, the same method and alpha were fitted, whatever the fold itself had chosen."
     values = np.array([weights[name] for name in largest])
     low, high = (np.array([pick(over[name]) for name in largest]) for pick in (min, max)) if ranged else (None, None)
     return {
@@ -600,7 +697,7 @@ def _signed(value: float, digits: int) -> str:
     return text if float(text) != 0.0 else text[1:]
 
 
-def _comparison(comparison: Any) -> dict[str, Any] | None:
+def _comparison(comparison: Any, folds: str = "") -> dict[str, Any] | None:
     """A comparison as rows of text, whatever it came as."""
     if comparison is None:
         return None
@@ -631,13 +728,13 @@ def _comparison(comparison: Any) -> dict[str, Any] | None:
     cd = getattr(comparison, "cd", None)
     cd = cd() if callable(cd) else cd
     picture = None
-    if ranks and len(ranks) > 1 and np.isfinite(list(ranks.values())).all():
+    if ranks and len(ranks) > 2 and np.isfinite(list(ranks.values())).all():
         picture = figures.critical_difference(ranks, None if cd is None or not np.isfinite(cd) else float(cd))
     sentence = getattr(comparison, "sentence", None)
     sentence = sentence() if callable(sentence) else sentence
     errors = comparison.errors() if hasattr(comparison, "errors") else []
     said = [f"{len(errors)} fits failed; the first: {errors[0]}."] if errors else []
-    return {"rows": rows, "picture": picture, "sentence": str(sentence or ""), "errors": said}
+    return {"rows": rows, "picture": picture, "sentence": str(sentence or ""), "errors": said, "folds": folds}
 
 
 def _records(table: Any) -> list[dict[str, Any]]:

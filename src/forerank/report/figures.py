@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import precision_recall_curve, roc_curve
 
 from forerank._text import figure_label
+from forerank.curves import draw_precision_recall, draw_roc, mean_precision_recall, mean_roc
 from forerank.displays import (
     COLOURS,
+    GREY,
+    STYLE,
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
     HitsDisplay,
@@ -34,25 +37,9 @@ __all__ = ["Picture"]
 Floats = NDArray[np.float64]
 # Inches. Drawn about as large as a phone shows them, letters are large enough there and everywhere else.
 _SIZE = (4.9, 3.7)
-_GREY = "#595959"
-_STYLE = {
-    "font.size": 11.0,
-    "legend.fontsize": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _GREY,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "lines.linewidth": 1.8,
-    "legend.frameon": True,
-    "legend.framealpha": 0.85,
-    "legend.edgecolor": "none",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "forerank",
-}
-# Points of a curve beyond which a picture only grows in bytes.
-_MOST_POINTS = 400
 _LONGEST_NAME = 26
+# Classes of which the caption has each median.
+_MOST_MEDIANS = 6
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ def _drawn(draw: Callable[[Any], None], alt: str, caption: str, size: tuple[floa
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # The reader's machine has the letters that this one's fonts lack.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
         figure = Figure(figsize=size, layout="constrained")
@@ -78,19 +65,13 @@ def _drawn(draw: Callable[[Any], None], alt: str, caption: str, size: tuple[floa
     return Picture("data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode("ascii"), alt, caption)
 
 
-def _thin(*arrays: NDArray) -> list[NDArray]:
-    """Some points of a curve, evenly along it, the ends among them."""
-    n = arrays[0].size
-    if n <= _MOST_POINTS:
-        return list(arrays)
-    length = np.append(0.0, np.cumsum(np.hypot(*(np.diff(each) for each in arrays))))
-    some = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], _MOST_POINTS)).clip(max=n - 1))
-    some = np.unique(np.concatenate([[0], some, [n - 1]]))
-    return [each[some] for each in arrays]
-
-
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _wrapped(label: str) -> str:
+    """A label of an axis, its parentheses on a line of their own."""
+    return label.replace(" (", "\n(") if len(label) > _LONGEST_NAME else label
 
 
 def _legend_below(ax: Any, columns: int) -> None:
@@ -100,40 +81,27 @@ def _legend_below(ax: Any, columns: int) -> None:
     ax.figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def roc(y: NDArray, scores: Floats, auc: float) -> Picture:
-    """The ROC curve of held-out scores."""
-    fpr, tpr, _ = roc_curve(y, scores)
-    at = [float(np.interp(rate, fpr, tpr)) for rate in (0.01, 0.1)]
-
-    def draw(ax: Any) -> None:
-        ax.plot(*_thin(fpr, tpr), color=COLOURS[0], label=f"this ranking, AUC {auc:.3f}")
-        ax.plot([0, 1], [0, 1], color=_GREY, linestyle=":", label="any order, 0.5")
-        ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
-        ax.legend(loc="lower right")
-
-    low, high = percent(at[0]), percent(at[1])
+def roc(y: NDArray, scores: Floats, fold: NDArray, auc: float, tpr_at_01: float) -> Picture:
+    """The mean of the folds' ROC curves; its area is the mean of their AUCs."""
+    fpr, tpr = mean_roc(y, scores, fold)
+    low, high = percent(tpr_at_01), percent(float(np.interp(0.1, fpr, tpr)))
     seen = f"With 1 % of the negative rows come {low} of the positive ones, with 10 % of them {high}."
-    return _drawn(draw, f"ROC curve, area {auc:.3f}. {seen}", f"ROC curve. {seen}")
+    return _drawn(
+        lambda ax: draw_roc(ax, fpr, tpr, auc),
+        f"ROC curve, area {figure(auc)}. {seen}",
+        f"ROC curve, the mean of the folds. {seen}",
+    )
 
 
-def precision_recall(y: NDArray, scores: Floats, ap: float) -> Picture:
-    """Precision against recall of held-out scores."""
-    precision, recall, _ = precision_recall_curve(y, scores)
-    # The last point, precision 1 at recall 0, belongs to no threshold.
-    precision, recall = precision[:-1], recall[:-1]
-    half = float(precision[recall >= 0.5][-1])
-
-    def draw(ax: Any) -> None:
-        x, height = _thin(recall, precision)
-        mark = "o" if x.size == 1 else ""
-        ax.plot(x, height, color=COLOURS[0], marker=mark, label=f"this ranking, average {ap:.3f}")
-        ax.axhline(y.mean(), color=_GREY, linestyle=":", label=f"any order, {figure(y.mean())}")
-        ax.set(xlabel="recall", ylabel="precision", xlim=(-0.01, 1.01), ylim=(0.0, 1.04))
-        ax.legend(loc="best")
-
+def precision_recall(y: NDArray, scores: Floats, fold: NDArray, ap: float) -> Picture:
+    """The mean of the folds' precisions at each recall; the area below it is the mean of their average precisions."""
+    recall, precision = mean_precision_recall(y, scores, fold)
+    half = float(precision[np.searchsorted(recall, 0.5)])
     seen = f"Where half of the positive rows are found, {percent(half)} of the rows read are positive."
     return _drawn(
-        draw, f"Precision against recall, average precision {ap:.3f}. {seen}", f"Precision and recall. {seen}"
+        lambda ax: draw_precision_recall(ax, recall, precision, ap, float(y.mean())),
+        f"Precision against recall, average precision {figure(ap)}. {seen}",
+        f"Precision and recall, the mean of the folds. {seen}",
     )
 
 
@@ -146,23 +114,29 @@ def hits(y: NDArray, scores: Floats) -> Picture:
 
     return _drawn(
         draw,
-        "Share of hits among the first k rows, against the best possible order and any order; the table has figures.",
-        "The share of hits among the rows read from the top.",
+        "Share of hits among the first k rows, against the best possible and a random order; the table has figures.",
+        "The share of hits among the rows read from the top, rows of all folds by their places in their folds.",
     )
 
 
 def distributions(y: NDArray, scores: Floats, labels: Mapping[Any, str]) -> Picture:
-    """Scores by class."""
+    """Places in the lists of the folds by class."""
     classes, counts = np.unique(y, return_counts=True)
-    medians = [f"{np.median(scores[y == each]) + 0.0:.2f} for {labels[each.item()]}" for each in classes[::-1]]
-    middle = f"Median score: {', '.join(medians)}.".replace(" -0.00 ", " 0.00 ")
+    named = classes[::-1] if classes.size <= _MOST_MEDIANS else classes[[-1, 0]]
+    medians = [f"{percent(float(np.median(scores[y == each])))} for {labels[each.item()]}" for each in named]
+    middle = f"Rows behind the median row of a class: {', '.join(medians)}."
     bins = int(np.clip(2 * np.sqrt(counts.min()), 12, 40))
 
     def draw(ax: Any) -> None:
         short = {label: _short(name) for label, name in labels.items()}
         ScoreDistributionDisplay.from_predictions(y, scores, labels=short, bins=bins, ax=ax)
+        ax.set_xlabel("share of the rows of the fold behind a row")
 
-    return _drawn(draw, f"Histograms of held-out scores by class. {middle}", f"Each class has area one. {middle}")
+    return _drawn(
+        draw,
+        f"Histograms of the places of held-out rows by class. {middle}",
+        f"Places of the rows in the lists of their folds; each class has area one. {middle}",
+    )
 
 
 def stability(by_model: Floats, seed: int, place: int) -> Picture:
@@ -187,11 +161,13 @@ def stability(by_model: Floats, seed: int, place: int) -> Picture:
 def reliability(y: NDArray, scores: Floats, fold: NDArray) -> Picture | None:
     """How well scores can be read as probabilities, learnt on the other folds; None where nothing can be learnt.
 
-    For each fold, a sigmoid and a step function from scores to probabilities are fitted on the held-out scores of the
-    other folds. Rows are then put into ten bins of about equal size by their probability.
+    For each fold, a sigmoid and a step function from scores to probabilities are fitted on the held-out rows of the
+    other folds, whose places in their lists stand for scores: as quantiles of the normal distribution, which a sigmoid
+    suits better than equal steps. Rows are then put into ten bins of about equal size by their probability.
     """
     if np.ptp(scores) == 0.0:
         return None
+    scores = ndtri(scores)
     probabilities = {"sigmoid": np.full(y.size, np.nan), "isotonic": np.full(y.size, np.nan)}
     for number in np.unique(fold):
         test = fold == number
@@ -221,8 +197,8 @@ def reliability(y: NDArray, scores: Floats, fold: NDArray) -> Picture | None:
             )
             top = max(top, said.max(), seen.max())
         top = min(1.0, 1.08 * top)
-        ax.plot([0, top], [0, top], color=_GREY, linestyle=":", label="as said")
-        ax.set(xlabel="probability that is said", ylabel="share of positive rows")
+        ax.plot([0, top], [0, top], color=GREY, linestyle=":", label="perfect calibration")
+        ax.set(xlabel="predicted probability", ylabel="share of positive rows")
         ax.legend(loc="upper left")
 
     seen = (
@@ -262,6 +238,7 @@ def alpha_path(ranker: Any, metric: str) -> Picture | None:
 
     def draw(ax: Any) -> None:
         display = AlphaPathDisplay.from_estimator(ranker, metric=metric, ax=ax)
+        ax.set_ylabel(_wrapped(metric))
         _legend_below(ax, 2)
         drawn.extend(display.lines_)
 
@@ -272,23 +249,26 @@ def alpha_path(ranker: Any, metric: str) -> Picture | None:
         return _drawn(
             draw,
             f"Cross-validated measure against alpha for {n_methods} methods; the choice has a ring.",
-            "Regularisation path: the measure in the inner folds for each method and alpha that was tried.",
+            "Regularisation path: the mean of the folds for each method and alpha that was tried.",
             size,
         )
     except ValueError:
         return None
 
 
-def learning_curve(rows: Sequence[float], scores: Sequence[float], metric: str, sentence: str) -> Picture:
-    """The measure against the number of rows learnt from."""
+def learning_curve(
+    rows: Sequence[float], scores: Sequence[float], std: Sequence[float] | None, metric: str, sentence: str
+) -> Picture:
+    """The measure against the number of rows learnt from, with its standard deviation over the folds."""
 
     def draw(ax: Any) -> None:
-        ax.plot(rows, scores, color=COLOURS[0], marker="o")
-        ax.set(xlabel="rows learnt from", ylabel=f"{metric}, held out")
+        ax.errorbar(rows, scores, std or None, color=COLOURS[0], marker="o", capsize=4, elinewidth=1.2)
+        ax.set(xlabel="rows learnt from", ylabel=_wrapped(metric))
         ax.xaxis.set_major_formatter(lambda value, position: f"{value:,.0f}")
         ax.locator_params(axis="x", nbins=5)
 
-    return _drawn(draw, f"Learning curve. {sentence}", f"Learning curve. {sentence}")
+    bars = " Bars: one standard deviation over the folds." if std else ""
+    return _drawn(draw, f"Learning curve. {sentence}", f"Learning curve. {sentence}{bars}")
 
 
 def critical_difference(ranks: Mapping[str, float], cd: float | None) -> Picture:
@@ -302,7 +282,7 @@ def critical_difference(ranks: Mapping[str, float], cd: float | None) -> Picture
     return _drawn(
         draw,
         f"Mean ranks of the methods: {listed}.",
-        "Mean ranks over folds and seeds. Methods under one bar are not told apart. Folds of one data set are not "
-        "independent; the p-values in the table allow for that, this picture does not.",
+        "Mean ranks over folds and seeds. Methods under one bar are not significantly different. Folds of one data "
+        "set are not independent; the p-values in the table allow for that, this picture does not.",
         (_SIZE[0], 1.7 + 0.34 * len(ranks)),
     )

@@ -1,11 +1,13 @@
 """Scores of rows by models that have not seen them, and of all rows by each of these models."""
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -29,13 +31,15 @@ class HeldOut:
     Attributes
     ----------
     scores : ndarray of shape (n_rows,)
-        Of each row by the model that has not seen it, on one scale for all folds; NaN where there is none.
+        The place of each row in the list of its fold, by the model that has not seen it: the share of the fold's rows
+        that stand behind it, tied ones and itself by half. NaN where there is none.
     fold : ndarray of shape (n_rows,)
         The fold of each row; -1 where it was scored by none.
     by_model : ndarray of shape (n_models, n_rows)
         Scores of all rows by the model of each fold.
     weights : list of dict
-        For each model, its weights by name; empty where it is not linear, or the columns are very many.
+        For each fold, weights by name of the method and penalty that were chosen on all rows, fitted on the rows of the
+        fold's model; empty where it is not linear, or the columns are very many.
     choices : list of (str, float or None)
         The method and the alpha that each model chose, where the ranker chooses.
     problems : list of str
@@ -64,13 +68,15 @@ class HeldOut:
 
 
 def cross_validate(
-    table: Any, y: NDArray, model: Any, *, kinds: dict[str, str], folds: Any, seed: int, say: Any
+    table: Any, y: NDArray, model: Any, *, kinds: dict[str, str], folds: Any, seed: int, say: Any, chosen: Any = None
 ) -> HeldOut:
     """Fit the columns' steps and the ranker on all folds but one, for each of them, and score all rows.
 
-    Scores of two models need not be on the same scale. Those of a model are divided by their standard deviation over
-    all rows after their mean is taken off, which leaves their order as it is; then the folds are put together. Within
-    groups nothing is compared across folds, and the scores stay as they are.
+    Scores of two models are not on the same scale, least of all where their penalties differ. So measures are taken in
+    each fold; where rows of all folds are shown together, it is by their places in the lists of their folds.
+
+    `chosen` is a fitted ranker that has chosen a method and a penalty. Its weights are those that are compared between
+    folds: of models with other penalties they would differ in size, whatever the rows.
     """
     splits, problems = _splits(y, table.groups, folds, seed)
     found = HeldOut(
@@ -87,7 +93,7 @@ def cross_validate(
             continue
         order = np.concatenate([train, np.setdiff1d(np.arange(y.size), train)])
         try:
-            pipeline, inner = _fitted(table, y, model, order, train.size, found.cautions)
+            pipeline, inner, alike = _fitted(table, y, model, order, train.size, found.cautions, chosen=chosen)
         except ValueError as error:
             found.problems.append(f"Fold {number + 1} was left out: {first_line(error)}.")
             continue
@@ -95,29 +101,20 @@ def cross_validate(
         scores[order] = inner
         if np.unique(y[test]).size < 2:
             one_class.append(str(number + 1))
-        aligned = scores if table.groups is not None else _standardised(scores)
-        found.scores[test], found.fold[test] = aligned[test], number
+        found.scores[test], found.fold[test] = (rankdata(scores[test]) - 0.5) / test.size, number
         by_model.append(scores)
         few = _width(pipeline, table.extra) <= _MOST_WEIGHTS
-        found.weights.append(named_weights(pipeline, kinds, table.extra) if few else {})
+        found.weights.append(named_weights(alike, kinds, table.extra) if few else {})
         if hasattr(pipeline[-1], "best_method_"):
             found.choices.append((str(pipeline[-1].best_method_), getattr(pipeline[-1], "best_alpha_", None)))
     if one_class:
         found.problems.append(
             f"Rows of one class only in fold {', '.join(one_class)} of {len(splits)}: there is no measure within "
-            "such a fold, and its rows are compared with those of other models alone."
+            "such a fold, and measures are means over the others."
         )
     if by_model:
         found.by_model = np.array(by_model)
     return found
-
-
-def _standardised(scores: Floats) -> Floats:
-    """Mean 0 and deviation 1; zeros where all are the same but for rounding."""
-    centred = scores - scores.mean()
-    if np.ptp(scores) <= 1e-12 * np.abs(scores).max():
-        return np.zeros_like(scores)
-    return centred / centred.std()
 
 
 def fit_all(table: Any, y: NDArray, model: Any, cautions: list[str]) -> Pipeline:
@@ -142,14 +139,27 @@ def _width(pipeline: Pipeline, extra: dict[str, Any]) -> int:
 
 
 def _fitted(
-    table: Any, y: NDArray, model: Any, order: NDArray, n_train: int, cautions: list[str], *, score: bool = True
-) -> tuple[Pipeline, Floats]:
-    """Steps and ranker fitted on the first rows of an order, and the scores of all of them, in that order."""
+    table: Any,
+    y: NDArray,
+    model: Any,
+    order: NDArray,
+    n_train: int,
+    cautions: list[str],
+    *,
+    score: bool = True,
+    chosen: Any = None,
+) -> tuple[Pipeline, Floats, Pipeline]:
+    """Steps and ranker fitted on the first rows of an order, and the scores of all of them, in that order.
+
+    The last is the pipeline with the method and penalty of `chosen` fitted on these rows, or the same where it is None.
+    """
     extra = {} if table.groups is None else {"qid": table.groups[order[:n_train]]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         steps, X = table.prepared(clone(table.steps()), order, n_train)
-        ranker = clone(model).fit(_first_rows(X, n_train), y[order[:n_train]], **extra)
+        rows = _first_rows(X, n_train), y[order[:n_train]]
+        ranker = clone(model).fit(*rows, **extra)
+        alike = ranker if chosen is None else copy(chosen).refit(*rows, **extra)
         scores = _scores(ranker, X) if score else np.empty(0)
     for each in caught:
         if issubclass(each.category, UserWarning):
@@ -158,7 +168,7 @@ def _fitted(
                 cautions.append(f"{line}.")
     if not np.isfinite(scores).all():
         raise ValueError("the model gave scores that are not finite numbers")
-    return Pipeline([("columns", steps), ("ranker", ranker)]), scores
+    return Pipeline([("columns", steps), ("ranker", ranker)]), scores, Pipeline([("columns", steps), ("ranker", alike)])
 
 
 def _scores(ranker: Any, X: Any) -> Floats:
@@ -189,19 +199,16 @@ def _splits(
             return [], ["There is one group only; nothing was held out, and nothing could be measured."]
         if n_folds < folds:
             problems.append(f"There are {n_groups} groups: {n_folds} folds were made instead of {folds}.")
-        if classes.size == 2 and rarest >= n_folds:
-            splitter: Any = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-            splits = list(splitter.split(y, y, groups))
+        if counts.max() >= n_folds:
+            splits = _split_by(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed), y, groups)
             if all(test.size for _, test in splits):
                 return splits, problems
-        return list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(y, y, groups)), problems
+        return _split_by(GroupKFold(n_folds, shuffle=True, random_state=seed), y, groups), problems
     if classes.size > 2:  # a grade of few rows need not be in every fold
-        rng = np.random.default_rng(seed)
-        order = np.lexsort((rng.uniform(size=y.size), y))
-        n_folds = min(int(folds), y.size)
-        number = np.empty(y.size, dtype=np.intp)
-        number[order] = np.arange(y.size) % n_folds
-        return [(np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in range(n_folds)], problems
+        n_folds = min(int(folds), int(counts.max()))
+        if n_folds < 2:
+            return [], ["No grade has two rows; nothing could be held out, and nothing was measured."]
+        return _split_by(StratifiedKFold(n_folds, shuffle=True, random_state=seed), y, None), problems
     n_folds = min(int(folds), rarest)
     if n_folds < 2:
         return [], ["One class has a single row; nothing could be held out, and nothing was measured."]
@@ -210,4 +217,11 @@ def _splits(
             f"The smaller class has {counted(rarest, 'row')}: {n_folds} folds were made instead of {folds}, one such "
             "row in each."
         )
-    return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(y, y)), problems
+    return _split_by(StratifiedKFold(n_folds, shuffle=True, random_state=seed), y, None), problems
+
+
+def _split_by(splitter: Any, y: NDArray, groups: NDArray | None) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The folds of a splitter, which are those of `forerank.comparison.compare` with the same seed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a grade of few rows is not in every fold
+        return list(splitter.split(np.zeros((y.size, 1)), np.unique(y, return_inverse=True)[1], groups))

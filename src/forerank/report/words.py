@@ -1,19 +1,19 @@
 """The measure a report is about, figures as text, and the sentences it opens with."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forerank import metrics
-from forerank.estimators.menu import FOR_GRADES, metric_function
+from forerank.estimators.menu import FOR_GRADES, measure_named
+from forerank.estimators.menu import Measure as Definition
 from forerank.evaluation import Measure
+from forerank.evaluation import shown as figure
 
-__all__ = ["Headline", "figure", "headline_of", "interval", "judged", "percent"]
+__all__ = ["Headline", "count", "figure", "headline_of", "interval", "judged", "percent", "unbroken"]
 
-Floats = NDArray[np.float64]
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -24,33 +24,37 @@ class Headline:
     ----------
     name : str
         As `forerank.evaluation.measure` calls it, where it has it.
-    value_of : callable
-        ``value_of(y_true, y_score, qid=...)``, higher is better.
-    meaning : str
+    definition : forerank.estimators.menu.Measure
+    words : str
         The value in words, with a gap for it.
-    place : int or None
-        The number of rows that it looks at.
     chance : float or None
         Its value for an order drawn at random, where there is a formula for it.
     """
 
     name: str
-    value_of: Callable[..., float]
-    meaning: str
-    place: int | None = None
+    definition: Definition
+    words: str
     chance: float | None = None
 
     @property
-    def spoken(self) -> str:
-        """The name as it stands in a sentence."""
-        return f"the share of {self.name}" if self.name in ("pairs in order", "positives at the top") else self.name
+    def place(self) -> int | None:
+        """The number of rows that it looks at."""
+        return self.definition.place
+
+    def meaning(self, *, grouped: bool) -> str:
+        """The value in words, with a gap for it; of a group, where rows are ranked within groups."""
+        return self.words.replace(" rows hold", " rows of a group hold") if grouped else self.words
+
+    def spoken(self, depth: str = "") -> str:
+        """The name as it stands in a sentence, with the depth that it looks to."""
+        what = f"the share of {self.name}" if self.name in ("pairs in order", "positives at the top") else self.name
+        return f"{what} {depth}".rstrip()
 
 
 def headline_of(metric: str, *, graded: bool) -> Headline:
     """The measure by its name: auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k."""
-    value_of = metric_function(metric)
-    kind, _, given = metric.partition("@")
-    place = int(given) if kind in ("ndcg", "recall") else None
+    definition = measure_named(metric)
+    kind, place = definition.kind, definition.place
     if graded and kind not in FOR_GRADES:
         raise ValueError(
             f"metric={metric!r} is for two classes, and the labels are grades. Choose wmw (the share of pairs in "
@@ -58,40 +62,24 @@ def headline_of(metric: str, *, graded: bool) -> Headline:
         )
     if kind == "ndcg":
         meaning = "the order is worth {} of the best possible one"
-        return Headline(f"NDCG at {place}", _shifted(value_of), meaning, place)
+        return Headline(f"NDCG at {place}", definition, meaning)
     if kind == "recall":
-        return Headline(
-            f"recall at {place}", value_of, f"the first {place:,} rows hold {{}} of all positive ones", place
-        )
+        return Headline(f"recall at {place}", definition, f"the first {place:,} rows hold {{}} of all positive ones")
     if kind == "pauc":
-        top = float(given)
+        top = float(definition.parameter or 0.0)
         meaning = f"up to a false positive rate of {top:g}, {{}} of the positive rows are found on average"
-        return Headline(f"partial AUC (FPR to {top:g})", value_of, meaning, chance=top / 2)
+        return Headline(f"partial AUC (FPR to {top:g})", definition, meaning, chance=top / 2)
     if kind == "ap":
         meaning = "where a positive row stands, {} of the rows down to it are positive on average"
-        return Headline("average precision", value_of, meaning)
+        return Headline("average precision", definition, meaning)
     if kind == "pos_at_top":
         meaning = "{} of the positive rows stand ahead of the first that is not"
-        return Headline("positives at the top", value_of, meaning)
+        return Headline("positives at the top", definition, meaning)
     if graded:
         meaning = "a row of a higher grade stands ahead of one of a lower in {} of all such pairs"
-        return Headline("pairs in order", metrics.wmw, meaning)
+        return Headline("pairs in order", definition, meaning)
     meaning = "a row that is positive stands ahead of one that is not in {} of all such pairs"
-    return Headline("AUC", value_of, meaning)
-
-
-def _shifted(value_of: Callable[..., float]) -> Callable[..., float]:
-    """Gains are not negative."""
-    return lambda y, s, **extra: value_of(np.asarray(y, dtype=np.float64) - min(0.0, np.min(y)), s, **extra)
-
-
-def figure(value: float) -> str:
-    """A measure with three digits, more where it is small or next to one."""
-    if not np.isfinite(value):
-        return "–"
-    if 0.0 < abs(value) < 0.01:
-        return f"{value:.2g}"
-    return f"{value:.4f}" if 0.9985 <= value < 1.0 else f"{value:.3f}"
+    return Headline("AUC", definition, meaning)
 
 
 def percent(value: float) -> str:
@@ -110,48 +98,25 @@ def count(value: float) -> str:
 
 
 def interval(measure: Measure, shown: Callable[[float], str] = figure) -> str:
-    """From low to high; nothing where there is none."""
-    if not np.isfinite([measure.low, measure.high]).all():
+    """From low to high; a dash where there is none, or where its ends read the same, which is not certainty."""
+    if not np.isfinite([measure.low, measure.high]).all() or shown(measure.low) == shown(measure.high):
         return "–"
     return f"{shown(measure.low)} to {shown(measure.high)}"
 
 
 def judged(measure: Measure, chance: float) -> str:
-    """Whether a measure is told apart from an order drawn at random."""
+    """Whether a measure differs from that of an order drawn at random."""
     if not np.isfinite([measure.low, measure.high]).all():
-        return "too few rows to say whether that differs from chance"
+        return "too few rows to say whether that differs from a random order"
     if measure.low > chance:
-        return "better than chance"
+        return "better than a random order"
     if measure.high < chance:
-        return "worse than chance"
-    return "not told apart from chance"
+        return "worse than a random order"
+    return "not significantly different from a random order"
 
 
-def resampled(headline: Headline, y: NDArray, scores: Floats, qid: Any, seed: int) -> Measure:
-    """A measure that `forerank.evaluation` lacks, with percentiles over resamples of groups, or rows within classes."""
-    rng = np.random.default_rng(seed)
-    n_resamples = int(np.clip(10_000_000 // y.size, 100, 500))
-    if qid is not None:
-        own = []
-        for group in np.unique(qid):
-            rows = np.flatnonzero(qid == group)
-            if np.unique(y[rows]).size > 1 and (headline.place is None or headline.place <= rows.size):
-                own.append(headline.value_of(y[rows], scores[rows]))
-        if not own:
-            raise ValueError(f"no group has rows of two classes and enough of them for {headline.name}")
-        each = np.array(own)
-        values = [each[rng.integers(0, each.size, each.size)].mean() for _ in range(n_resamples)]
-        return _with_interval(headline.name, float(each.mean()), values, each.size)
-    classes, counts = np.unique(y, return_counts=True)
-    rows_of = [np.flatnonzero(y == each) for each in classes]
-    values = []
-    for _ in range(n_resamples):
-        drawn = np.concatenate([rng.choice(rows, rows.size) for rows in rows_of])
-        values.append(headline.value_of(y[drawn], scores[drawn]))
-    return _with_interval(headline.name, headline.value_of(y, scores), values, int(counts.min()))
-
-
-def _with_interval(name: str, value: float, values: list[Any], n: int) -> Measure:
-    if n < 2:
-        return Measure(name, value, np.nan, np.nan)
-    return Measure(name, value, *map(float, np.quantile(values, [0.025, 0.975])))
+def unbroken(text: str) -> str:
+    """No line ends between a number and what belongs to it: its unit, its sign, or the word before it."""
+    text = re.sub(r"(?<=\d) (?=%|(?:rows?|folds?|groups?|grades?|seconds?|s)\b)", _NO_BREAK, text)
+    text = re.sub(r" ([±=<]) (?=[-+.\d])", rf"{_NO_BREAK}\1{_NO_BREAK}", text)
+    return re.sub(r"\b(at|first|about|to) (?=[-+]?\d)", rf"\1{_NO_BREAK}", text)
