@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
 
-from forerank._compile import compiled
 from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.newton import newton
@@ -42,65 +42,96 @@ _SMOOTH_STEPS = 50
 _CUT_BEYOND = 0.1
 # A plane that has had no weight for this many steps is dropped.
 _IDLE_STEPS = 20
+# Exchanges of planes in the quadratic programme at most; it needs about as many as there are planes with a weight.
+_MAX_EXCHANGES = 1000
+# A plane whose share outside of the others is smaller than this lies in what they span.
+_ROUNDING = 1e-14
 
 
-@compiled
-def _simplex_program(gram, b, beta, tol, max_steps):  # type: ignore[no-untyped-def]
-    """Maximise <b, beta> - 1/2 beta^T gram beta over the simplex, in place, by moving weight between two planes.
+def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> None:
+    """Maximise <offsets, beta> - 1/2 ||beta planes||^2 over the simplex, in place and to within tol.
 
-    Stops when no exchange can gain more than tol: the largest slope minus the mean slope bounds what is missing.
+    An active-set method: the maximum over the planes with a weight, then the plane of the steepest slope joins them.
+    Least squares on the planes themselves, not on their products: where a column is a million times as large as the
+    others, products of planes hold nothing else. A ridge below the tolerance makes the maximum unique.
     """
-    slope = b - gram @ beta
-    for _ in range(max_steps):
-        up = np.argmax(slope)
-        if slope[up] - slope @ beta <= tol:
+    ridge = float(np.sqrt(0.5 * tol))
+    support = np.flatnonzero(beta > 0.0).tolist()
+    joined = -1
+    for _ in range(_MAX_EXCHANGES):
+        here, best = beta[support], _best_on_plane(planes[support], offsets[support], ridge)
+        if best.min() < 0.0:
+            # Towards the maximum until the first weight vanishes; its plane leaves.
+            falling = np.flatnonzero(best < 0.0)
+            shares = here[falling] / (here[falling] - best[falling])
+            leaves = int(falling[np.argmin(shares)])
+            if support[leaves] == joined:  # rounding: no plane is left that would gain anything
+                break
+            here = np.maximum(here + shares.min() * (best - here), 0.0)
+            here[leaves] = 0.0
+            beta[support] = here / here.sum()
+            support.pop(leaves)
+            continue
+        beta[support] = best / best.sum()
+        slope = offsets - planes @ (beta @ planes) - ridge**2 * beta
+        joined = int(np.argmax(slope))
+        if slope[joined] - slope @ beta <= 0.5 * tol or joined in support:
             break
-        best_gain = 0.0
-        down = -1
-        for k in range(beta.size):
-            if beta[k] > 0.0 and k != up:
-                difference = slope[up] - slope[k]
-                if difference > 0.0:
-                    curvature = gram[up, up] + gram[k, k] - 2.0 * gram[up, k]
-                    move = beta[k] if curvature <= 0.0 else min(beta[k], difference / curvature)
-                    gain = move * (difference - 0.5 * move * curvature)
-                    if gain > best_gain:
-                        best_gain, down, best_move = gain, k, move
-        if down < 0:
-            break
-        beta[up] += best_move
-        beta[down] = 0.0 if best_move == beta[down] else beta[down] - best_move
-        for k in range(beta.size):
-            slope[k] -= best_move * (gram[k, up] - gram[k, down])
+        support.append(joined)
+
+
+def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> Vector:
+    """Weights of any sign that sum to one and maximise <offsets, x> - 1/2 ||x planes||^2 - 1/2 ridge^2 ||x||^2."""
+    n = offsets.size
+    if n == 1:
+        return np.ones(1)
+    extended = np.column_stack([planes, ridge * np.eye(n)])
+    first, differences = extended[0], (extended[1:] - extended[0]).T
+    Q, R = qr(differences, mode="economic", check_finite=False)
+    slope = solve_triangular(R, offsets[1:] - offsets[0], trans="T", check_finite=False)
+    others = solve_triangular(R, slope - first @ Q, check_finite=False)
+    return np.concatenate([[1.0 - others.sum()], others])
 
 
 class _Model:
-    """The planes collected so far, and the minimum of their maximum plus the penalty."""
+    """The planes collected so far, and the minimum of their maximum plus the penalty.
+
+    Planes are kept as `coordinates` in an orthonormal `basis` of what they span, divided by sqrt(alpha).
+    """
 
     def __init__(self, alpha: float, n_columns: int) -> None:
-        self._alpha = alpha
+        self._scale = float(np.sqrt(alpha))
+        self._basis = np.empty((0, n_columns))
         # F is non-negative: the plane of zeros is valid from the beginning.
-        self._planes = np.zeros((1, n_columns))
+        self._coordinates = np.empty((1, 0))
         self._offsets = np.zeros(1)
-        self._gram = np.zeros((1, 1))
         self._beta = np.ones(1)
         self._idle = np.zeros(1, dtype=np.int64)
 
     def add(self, plane: Vector, offset: float) -> None:
-        products = self._planes @ plane
-        own = float(plane @ plane)
-        self._planes = np.vstack([self._planes, plane])
+        rest = plane / self._scale
+        size = float(np.linalg.norm(rest))
+        coordinates = np.zeros(self._basis.shape[0])
+        for _ in range(2):  # the second pass removes what the rounding of the first has left
+            along = self._basis @ rest
+            rest = rest - along @ self._basis
+            coordinates += along
+        left = float(np.linalg.norm(rest))
+        if left > _ROUNDING * size:
+            self._basis = np.vstack([self._basis, rest / left])
+            self._coordinates = np.column_stack([self._coordinates, np.zeros(self._offsets.size)])
+            coordinates = np.append(coordinates, left)
+        self._coordinates = np.vstack([self._coordinates, coordinates])
         self._offsets = np.append(self._offsets, offset)
-        self._gram = np.block([[self._gram, products[:, None]], [products[None, :], np.array([[own]])]])
         self._beta = np.append(self._beta, 0.0)
         self._idle = np.append(self._idle, 0)
 
     def minimum(self, tol: float) -> tuple[Vector, float]:
         """The minimiser w of the model, and a lower bound on the minimum of the objective."""
-        gram = self._gram / self._alpha
-        _simplex_program(gram, self._offsets, self._beta, tol, 100_000)
-        bound = float(self._offsets @ self._beta - 0.5 * self._beta @ gram @ self._beta)
-        w = -(self._beta @ self._planes) / self._alpha
+        _simplex_program(self._coordinates, self._offsets, self._beta, tol)
+        mean = self._beta @ self._coordinates
+        bound = float(self._offsets @ self._beta) - 0.5 * float(mean @ mean)
+        w = -(mean @ self._basis) / self._scale
         self._drop_idle()
         return w, bound
 
@@ -108,9 +139,13 @@ class _Model:
         self._idle = np.where(self._beta > 0.0, 0, self._idle + 1)
         keep = self._idle <= _IDLE_STEPS
         keep[0] = True
-        if not keep.all():
-            self._planes, self._offsets, self._beta = self._planes[keep], self._offsets[keep], self._beta[keep]
-            self._gram, self._idle = self._gram[np.ix_(keep, keep)], self._idle[keep]
+        if keep.all():
+            return
+        self._offsets, self._beta, self._idle = self._offsets[keep], self._beta[keep], self._idle[keep]
+        self._coordinates = self._coordinates[keep]
+        if self._basis.shape[0] > 2 * self._offsets.size:  # most of the basis belongs to planes that are gone
+            Q, R = qr(self._coordinates.T, mode="economic", check_finite=False)
+            self._basis, self._coordinates = Q.T @ self._basis, R.T
 
 
 def bundle(
