@@ -35,12 +35,12 @@ __all__ = [
     "read_member",
 ]
 
-# What is read of an archive at most, unpacked. The largest models (texts with 100,000 words each) have 120 MB for each
-# column of texts, and a few kilobytes can unpack to gigabytes.
+# What is read of an archive at most, unpacked, since a few kilobytes can unpack to gigabytes. A word of a text takes
+# about 0.9 kB (measured on 5,000 words), so a column of texts, with 100,000 words at most, about 90 MB.
 MOST_BYTES = 1 << 29
 # The directory of an archive, in bytes: 65,535 members with names of twenty letters.
 _MOST_DIRECTORY = 1 << 23
-# Values in `schema.json`: parsed, each takes about 100 bytes of memory. A word of a text has 15 of them.
+# Values in `schema.json`: parsed, each takes about 100 bytes of memory. A word of a text has 12 of them.
 _MOST_VALUES = 1 << 24
 # Levels of lists and dictionaries within each other; models have up to 30.
 _MOST_LEVELS = 200
