@@ -216,7 +216,10 @@ class TestSigmoid:
     def test_a_ranker_that_says_nothing_warns(self):
         X = np.zeros((60, 2))
         y = np.arange(60) % 3 == 0
-        with pytest.warns(UserWarning, match="do not separate the classes"):
+        with (
+            pytest.warns(UserWarning, match="do not separate the classes"),
+            pytest.warns(UserWarning, match="found nothing to learn"),
+        ):
             ranker = Ranker(calibrate=True, **OPTIONS).fit(X, y)
         assert_allclose(ranker.predict_proba(X)[:, 1], y.mean(), atol=0.03)
 

@@ -1,5 +1,6 @@
 """Model files: they come back, whole or not at all, and nothing foreign comes with them."""
 
+import io
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import hostile
-from forerank import PairwiseRanker, TopPush
+from forerank import PairwiseRanker, TopPush, workflow
 from forerank.active import PoolRanker
 from forerank.columns import plan_columns
 from forerank.models import Model, ModelFileError, load_model, read_card, save_model
@@ -223,3 +224,13 @@ def test_killed_at_any_moment_the_file_is_whole(tmp_path):
         if path.exists():
             assert load_model(path).estimator.coef_.shape == (1, 300)
     assert path.exists()
+
+
+def test_words_of_a_text_are_not_written_one_by_one(tmp_path):
+    """A member of the archive for each word would take time that grows with the square of their number."""
+    words = [f"word{k}" for k in range(500)]
+    frame = pd.DataFrame({"text": [" ".join(words[k % 50 :: 50]) for k in range(200)], "y": [0, 1] * 100})
+    save_model(workflow.fit(frame, "y", ranker="PairwiseRanker", check=0.0), tmp_path / "m.forerank")
+    with zipfile.ZipFile(tmp_path / "m.forerank") as archive:
+        inner = zipfile.ZipFile(io.BytesIO(archive.read("model.skops")))
+    assert len(inner.namelist()) < 50

@@ -195,7 +195,7 @@ class TestFits:
 
     def test_a_penalty_beyond_which_nothing_is_left(self):
         X, y = data()
-        with pytest.warns(UserWarning, match="nothing better than w = 0"):
+        with pytest.warns(UserWarning, match="found nothing to learn: no direction is better than w = 0"):
             ranker = SparseTopPush(alpha=100.0).fit(X, y)
         assert_array_equal(ranker.coef_, 0.0)
         assert ranker.optimality_ <= 1e-4
@@ -327,7 +327,7 @@ class TestBadInput:
         """The same rows in both classes: they cannot be told apart, and the fit says how far it got."""
         X = np.vstack([self.X, self.X[self.y == 1][:5]])
         y = np.concatenate([self.y, np.zeros(5, int)])
-        with pytest.warns(UserWarning, match="nothing better than w = 0"):
+        with pytest.warns(UserWarning, match="found nothing to learn: no direction is better than w = 0"):
             assert TopPush(alpha=0.1).fit(X, y).optimality_ <= 1e-4
         copies = np.vstack([self.X] + [self.X[self.y == 0][:1]] * 50)
         labels = np.concatenate([self.y, np.zeros(50, int)])
@@ -337,7 +337,7 @@ class TestBadInput:
         rng = np.random.default_rng(0)
         X = rng.standard_normal((300, 3))
         X[:50] *= 0.1
-        with pytest.warns(UserWarning, match="nothing better than w = 0"):
+        with pytest.warns(UserWarning, match="found nothing to learn: no direction is better than w = 0"):
             ranker = TopPush().fit(X, np.arange(300) < 50)
         assert ranker.optimality_ <= 1e-4
 

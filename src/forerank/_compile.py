@@ -14,13 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from numba import njit
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    InTreeCacheLocator,
-    NullCache,
-    UserProvidedCacheLocator,
-)
+from numba.core import caching
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.sigutils import normalize_signature
 
 __all__ = ["compiled"]
@@ -120,16 +115,16 @@ class _Exists:
         os.listdir(self.get_cache_path())  # type: ignore[attr-defined]
 
 
-class _Provided(_Exists, UserProvidedCacheLocator):
-    pass
-
-
-class _InTree(_Exists, InTreeCacheLocator):
-    pass
+def _existing(name: str) -> type:
+    """A locator of numba's by its name, which begins with an underscore before numba 0.62."""
+    return type(name, (_Exists, getattr(caching, name, None) or getattr(caching, f"_{name}")), {})
 
 
 class _ReadOnlyCache(FunctionCache):
     """A cache that was filled when an image was built, and can now only be read."""
 
     class _impl_class(CompileResultCacheImpl):
-        _locator_classes = [_Provided, _InTree]  # noqa: RUF012
+        _locator_classes = [  # noqa: RUF012
+            _existing("UserProvidedCacheLocator"),
+            _existing("InTreeCacheLocator"),
+        ]

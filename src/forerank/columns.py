@@ -742,6 +742,8 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             self.tfidf_.fit(texts)
         except ValueError as error:
             raise ValueError(f"The column {_name(X)!r} has no words to learn from ({error}).") from None
+        # A model file keeps a number of numpy's as an array of its own, and 100,000 of them take minutes to write.
+        self.tfidf_.vocabulary_ = {word: int(place) for word, place in self.tfidf_.vocabulary_.items()}
         return self
 
     def transform(self, X: Any) -> Any:
