@@ -16,12 +16,12 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
-from forerank import Ranker
+from forerank import PairwiseRanker, Ranker
 from forerank.columns import NumberColumns
 from forerank.evaluation import measure
-from forerank.export import save_onnx, to_sklearn
+from forerank.export import save_onnx, to_onnx, to_sklearn
 from forerank.io import DataFileError, Matrix
-from forerank.models import load_model, read_card, save_model
+from forerank.models import Model, load_model, read_card, save_model
 from forerank.ranked import rank_file, rank_frame
 from forerank.workflow import evaluate, explain, fit, make_ranker, ranker_names
 from test_ranked import table
@@ -751,3 +751,12 @@ def test_saved_models_explain_and_evaluate_alike(tmp_path):
     assert again.summary == json.loads(json.dumps(model.summary))
     assert isinstance(again.estimator[-1], Ranker)
     assert again.summary["choice"]["method"] == model.estimator[-1].best_method_
+
+
+def test_a_model_of_another_make_is_not_explained():
+    """A file may hold any estimator that gives scores."""
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    bare = Model(PairwiseRanker().fit(X, y))
+    for ask in (explain, to_sklearn, to_onnx):
+        with pytest.raises(ValueError, match="the model is a PairwiseRanker that was not made by forerank fit"):
+            ask(bare)

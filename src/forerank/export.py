@@ -20,7 +20,7 @@ from forerank._words import listed
 from forerank.columns import CategoryColumns, NumberColumns, TableColumns, TextColumn, value_places
 from forerank.models import Model
 from forerank.ranked import free_names
-from forerank.scoring import matrix_scores, n_matrix_columns, table_scores
+from forerank.scoring import matrix_scores, n_matrix_columns, table_scores, two_steps
 
 __all__ = ["save_onnx", "to_onnx", "to_sklearn"]
 
@@ -39,7 +39,7 @@ def to_sklearn(model: Model) -> Pipeline:
     ColumnTransformer, a linear ranker a LinearSVC with its weights. Rows are frames with strings as they are; a missing
     category must be NaN, a missing text an empty string. Dates have no counterpart there and are refused.
     """
-    steps, ranker = model.estimator[0], model.estimator[-1]
+    steps, ranker = two_steps(model)
     weights, intercept = _linear(ranker)
     classifier = LinearSVC()
     classifier.coef_, classifier.intercept_ = weights[None, :], np.array([intercept])
@@ -126,7 +126,8 @@ def to_onnx(model: Model) -> Any:
         from onnx import TensorProto, checker, helper
     except ImportError:
         raise ImportError("ONNX files are written with onnx: pip install 'forerank[onnx]'") from None
-    weights, intercept = _linear(model.estimator[-1])
+    _, ranker = two_steps(model)
+    weights, intercept = _linear(ranker)
     build = _Graph()
     if model.columns:
         inputs = _table_terms(build, model, weights)
@@ -137,7 +138,7 @@ def to_onnx(model: Model) -> Any:
     score, probability = free_names(list(model.columns), ("score", "probability"))
     build.add("Sum", build.terms, score)
     names = [score]
-    calibration = getattr(model.estimator[-1], "calibration_", None)
+    calibration = getattr(ranker, "calibration_", None)
     if calibration is not None:
         slope, offset = (build.constant([[value]]) for value in calibration)
         build.add("Sigmoid", [build.add("Add", [build.add("Mul", [score, slope]), offset])], probability)

@@ -42,6 +42,7 @@ __all__ = [
     "probability_function",
     "scorer_of",
     "table_scores",
+    "two_steps",
 ]
 
 Floats = NDArray[np.float64]
@@ -85,6 +86,16 @@ class LinearScorer:
     def contributions(self, frame: Any) -> dict[str, Floats]:
         """What each column adds to the score of each row."""
         return {name: term(frame[name]) for name, term in self.terms.items()}
+
+
+def two_steps(model: Model) -> tuple[Any, Any]:
+    """The columns and the ranker of a model, as `forerank.workflow.fit` makes it; an error where it is another one."""
+    if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
+        raise ValueError(
+            f"the model is a {type(model.estimator).__name__} that was not made by forerank fit: it gives scores, and "
+            "what they are made of is not known"
+        )
+    return model.estimator[0], model.estimator[-1]
 
 
 def scorer_of(pipeline: Pipeline) -> LinearScorer | None:

@@ -60,6 +60,7 @@ from forerank.scoring import (
     n_matrix_columns,
     scorer_of,
     table_scores,
+    two_steps,
 )
 
 __all__ = [
@@ -991,7 +992,7 @@ def explain(
         The contributions of a row and the intercept add up to its score, and those of words to that of their text.
     """
     pipeline = model.estimator
-    ranker = pipeline[-1]
+    _, ranker = two_steps(model)
     if getattr(ranker, "coef_", None) is None:
         raise ValueError(f"{type(ranker).__name__} has no weights by column; linear rankers have.")
     if model.columns:
