@@ -71,6 +71,34 @@ def test_products(X, intercept, subset, threads, monkeypatch):
     assert_array_equal(design.columns(5, 20), exact[:, 5:20])
     C = np.cov(rng.standard_normal((exact.shape[0], 5)))
     assert_allclose(design.congruence(lambda U: C @ U), exact.T @ C @ exact, rtol=1e-10, atol=1e-10)
+    about = rng.standard_normal(exact.shape[1])
+    first, second, _ = design.moments(G[1], about)
+    assert_allclose(first, (exact - about).T @ G[1], rtol=1e-11, atol=1e-11)
+    assert_allclose(second, ((exact - about) ** 2).T @ G[1], rtol=1e-11, atol=1e-11)
+    shifted = (exact - about).T @ C @ (exact - about)
+    assert_allclose(design.congruence(lambda U: C @ U, about), shifted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_columns_in_other_units(X, intercept):
+    rng = np.random.default_rng(6)
+    mean, unit = rng.standard_normal(D), 10.0 ** rng.uniform(-3, 3, D)
+    exact = (MATRICES["C"] - mean) / unit
+    if intercept:
+        exact, mean, unit = np.column_stack([exact, np.ones(N)]), np.append(mean, 0.0), np.append(unit, 1.0)
+    design = make_design(X, intercept=intercept).standardised(mean, unit)
+    rows = rng.permutation(N)[:250]
+    for part, here in ((exact, design), (exact[rows], design.rows(rows))):
+        assert (here.n_rows, here.n_columns) == part.shape
+        w, G = rng.standard_normal(part.shape[1]), rng.standard_normal((2, part.shape[0]))
+        assert_allclose(here.scores(w), part @ w, rtol=1e-9, atol=1e-9)
+        assert_allclose(here.adjoints(G), G @ part, rtol=1e-9, atol=1e-9)
+        assert_allclose(here.columns(2, 9), part[:, 2:9], rtol=1e-12)
+        first, second, _ = here.moments(G[0])
+        assert_allclose(first, part.T @ G[0], rtol=1e-9, atol=1e-8)
+        assert_allclose(second, (part**2).T @ G[0], rtol=1e-9, atol=1e-6)
+        C = np.cov(rng.standard_normal((part.shape[0], 5)))
+        assert_allclose(here.congruence(lambda U, C=C: C @ U), part.T @ C @ part, rtol=1e-7, atol=1e-6)
 
 
 @pytest.mark.parametrize("place", [None, 0, 450])

@@ -112,6 +112,10 @@ class TestAgainstTheDefinition:
         close = 0.05 if loss.name == "logistic" else 1e-12
         assert np.linalg.norm(matrix - full) <= close * np.linalg.norm(full)
         assert_allclose(there.curvature_diagonal(), np.diag(full), rtol=1e-10, atol=1e-18)
+        if hasattr(there, "quadratic_form"):
+            U = rng.standard_normal((60, 4)) + 1e6 * group[:, None]  # what a group has in common does not count
+            expected = np.einsum("ij,ij->j", U - 1e6 * group[:, None], full @ (U - 1e6 * group[:, None]))
+            assert_allclose(there.quadratic_form(U), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

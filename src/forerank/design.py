@@ -37,6 +37,11 @@ class Design(ABC):
     # Whether the last column is one of ones.
     has_intercept = False
 
+    @property
+    def n_entries(self) -> int:
+        """How many entries are stored."""
+        return self.n_rows * self.n_columns
+
     @abstractmethod
     def scores(self, w: Vector) -> Vector:
         """X w."""
@@ -319,14 +324,17 @@ def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ign
 
 
 @compiled
-def _csr_moments(data, indices, indptr, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
+def _csr_moment(data, indices, indptr, index, g, about, power, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         row = index[i] if index.size else i
         for k in range(indptr[row], indptr[row + 1]):
-            difference = data[k] - about[indices[k]]
-            out[0, indices[k]] += g[i] * difference
-            out[1, indices[k]] += g[i] * difference * difference
-            out[2, indices[k]] += g[i]
+            value = g[i]
+            if power > 0:
+                difference = data[k] - about[indices[k]] if about.size else data[k]
+                value *= difference
+                if power > 1:
+                    value *= difference
+            out[0, indices[k]] += value
 
 
 @compiled
@@ -352,6 +360,10 @@ class CSRDesign(Design):
         self.n_columns = n_columns
         self._stored = int(data.size * (self.n_rows / max(indptr.size - 1, 1)))
 
+    @property
+    def n_entries(self) -> int:
+        return self._stored
+
     def scores(self, w: Vector) -> Vector:
         _refuse_other_length(w, self.n_columns)
         out = np.empty(self.n_rows)
@@ -362,17 +374,18 @@ class CSRDesign(Design):
         return self._sums(_csr_adjoint, G, n_sums=G.shape[0])
 
     def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
-        center = np.zeros(self.n_columns) if about is None else about
-        first, second, presence = self._sums(_csr_moments, g, center, n_sums=3)
+        center = np.empty(0) if about is None else about
+        # One at a time: sums of one kind over many columns stay in the cache, those of three do not.
+        presence, first, second = (self._sums(_csr_moment, g, center, power, n_sums=1)[0] for power in (0, 1, 2))
         if about is not None:  # entries that are not stored are as far from it as zero is
             absent = g.sum() - presence
             first -= absent * about
             second += absent * about**2
         return first, second, presence
 
-    def _sums(self, kernel: Callable, *arrays: Vector, n_sums: int) -> Vector:
+    def _sums(self, kernel: Callable, *arguments: Any, n_sums: int) -> Vector:
         return summed_over_chunks(
-            lambda a, b, out: kernel(*self._csr, self._index, *arrays, a, b, out),
+            lambda a, b, out: kernel(*self._csr, self._index, *arguments, a, b, out),
             self.n_rows,
             (n_sums, self.n_columns),
             self._stored,
@@ -417,6 +430,10 @@ class StandardisedDesign(Design):
         self._design, self._mean, self._unit = design, mean, unit
         self.n_rows, self.n_columns = design.n_rows, design.n_columns
 
+    @property
+    def n_entries(self) -> int:
+        return self._design.n_entries
+
     def scores(self, w: Vector) -> Vector:
         w = w / self._unit
         out = self._design.scores(w)
@@ -457,6 +474,10 @@ class InterceptDesign(Design):
         self._design = design
         self.n_rows, self.n_columns = design.n_rows, design.n_columns + 1
 
+    @property
+    def n_entries(self) -> int:
+        return self._design.n_entries + self.n_rows
+
     def scores(self, w: Vector) -> Vector:
         out = self._design.scores(w[:-1])
         out += w[-1]
@@ -488,6 +509,10 @@ class ExtraRowDesign(Design):
         self._design, self._row = design, row
         self._place = design.n_rows if place is None else place
         self.n_rows, self.n_columns = design.n_rows + 1, design.n_columns
+
+    @property
+    def n_entries(self) -> int:
+        return self._design.n_entries + self.n_columns
 
     def scores(self, w: Vector) -> Vector:
         return np.insert(self._design.scores(w), self._place, self._row @ w)

@@ -24,6 +24,7 @@ from forerank.estimators._base import BaseRanker, Vector, prevalence_thresholds,
 from forerank.estimators._validation import check_choice, check_number
 from forerank.objectives import AllPairs
 from forerank.solvers import newton
+from forerank.solvers.units import Units, column_units
 from forerank.threads import serial_blas
 
 __all__ = ["UNLABELLED", "PoolRanker"]
@@ -156,12 +157,24 @@ class PoolRanker(BaseRanker):
                 start=start,
                 tol=self.tol,
                 max_iter=self.max_iter,
+                units=self._units(objective, problem, X, rows.size),
             )
         self.coef_ = problem.outwards(result.w)[None, :]
         self.intercept_ = -prevalence_thresholds(result.scores, relevant.astype(np.int8), weight, 2)
         self.n_iter_, self.objective_, self.optimality_ = result.n_iter, result.objective, result.optimality
         if not result.converged:
             warn_unconverged(self, "relative gradient norm")
+
+    def _units(self, objective: AllPairs, problem: "_Problem", X: Any, n_labelled: int) -> Units:
+        """The units of the columns; on the same X, a few labels later, they are those of the fit before."""
+        values = X.data if sp.issparse(X) else X
+        known, n_before, mean, unit = getattr(self, "_known_units", (lambda: None, 0, np.zeros(0), np.zeros(0)))
+        if self.warm_start and problem.is_whole and known() is values and n_before <= n_labelled <= 1.25 * n_before:
+            return Units(problem.design.standardised(mean, unit), mean, unit)
+        units = column_units(objective, problem.design)
+        if self.warm_start and problem.is_whole:
+            self._known_units = weakref.ref(values), n_labelled, units.mean, units.unit
+        return units
 
     def _goes_on(self, n_columns: int) -> bool:
         return bool(self.warm_start) and hasattr(self, "coef_") and self.coef_.shape[1] == n_columns
@@ -189,7 +202,8 @@ class PoolRanker(BaseRanker):
         return rest / (design.n_rows - rows.size)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_total"}
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_total", "_known_units")}
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on the rows that have a label."""
@@ -215,6 +229,7 @@ class _Problem:
     design: Design
     inwards: Callable[[Vector], Vector]
     outwards: Callable[[Vector], Vector]
+    is_whole: bool = False  # whether its columns are those of X
 
 
 def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
@@ -225,7 +240,7 @@ def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
     """
     design = make_design(X).rows(rows)
     if not sp.issparse(X) or (X.indptr[rows + 1] - X.indptr[rows]).sum() >= X.shape[1]:
-        return _Problem(design if mean is None else ExtraRowDesign(design, mean), np.copy, np.copy)
+        return _Problem(design if mean is None else ExtraRowDesign(design, mean), np.copy, np.copy, True)
     labelled = X[rows]
     used = np.zeros(X.shape[1], dtype=bool)
     used[labelled.indices] = True

@@ -122,6 +122,10 @@ class PointwiseLinearization:
         """F''(s) U for the columns of U."""
         return self.curvature_diagonal()[:, None] * U
 
+    def quadratic_form(self, U: Vector) -> Vector:
+        """u^T F''(s) u for each column u of U."""
+        return self.curvature_diagonal() @ U**2
+
 
 class Profiled:
     """A pointwise objective with the best constant already added to the scores: min_b F(s + b).
@@ -194,6 +198,10 @@ class ProfiledLinearization:
         weight = self._shifted.curvature_diagonal()
         total = weight.sum()
         return weight[:, None] * (U - (weight @ U) / total) if total > 0.0 else np.zeros(U.shape)
+
+    def quadratic_form(self, U: Vector) -> Vector:
+        """u^T F''(s) u for each column u of U."""
+        return np.einsum("ij,ij->j", U, self.curvature_matrix(U))
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""

@@ -277,6 +277,10 @@ class _AnchoredLinearization:
         """F''(s) U for the columns of U."""
         return np.column_stack([self.curvature_product(u) for u in U.T])
 
+    def quadratic_form(self, U: Vector) -> Vector:
+        """u^T F''(s) u for each column u of U."""
+        return self._rows.quadratic_form(U - U[self._anchor])
+
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
         diagonal = self._rows.curvature_diagonal().copy()

@@ -104,6 +104,19 @@ class SquaredPairs(_FactoredPairs):
         other = self._to_entries(mean[:, 1], mean[:, 0])
         return self._blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * (entry_u - other))
 
+    def quadratic_form(self, U: Vector) -> Vector:
+        """u^T F''(s) u for each column u of U: twice the mean of (u_i - u_j)^2 over the pairs. All columns at once."""
+        lower, upper = self._half_weight.T
+        entry, w = U[self._blocks.rows], self._blocks.weight[:, None]
+        # Within a block a constant does not count, and squares of a large one would leave nothing but rounding.
+        means = np.add.reduceat(w * entry, self._blocks.start[:-1], axis=0) / (lower + upper)[:, None]
+        entry -= np.repeat(means, np.diff(self._blocks.start), axis=0)
+        weighted = w * entry
+        sums = np.add.reduceat(weighted, self._half_start, axis=0)
+        squares = np.add.reduceat(weighted * entry, self._half_start, axis=0)
+        pairs = lower @ squares[1::2] + upper @ squares[::2] - 2.0 * np.einsum("bk,bk->k", sums[::2], sums[1::2])
+        return 2.0 * self._scale * np.maximum(pairs, 0.0)
+
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
         return self._blocks.add_to_rows(2.0 * self._scale * self._blocks.weight * self._other_weight())

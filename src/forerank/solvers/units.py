@@ -33,6 +33,8 @@ Vector = NDArray[np.float64]
 _SAMPLE_ROWS = 4_000
 # Numbers in a copy of columns: as many as X has rows, or so many where X is small.
 _SMALL_COPY = 160_000
+# A dense copy may have this many numbers for each stored entry of the rows.
+_DENSE_COST = 4
 # Units of the columns of a sparse matrix are rounded to the median unit times a power of this.
 _SPARSE_STEP = 10.0
 # Variation below this share of a column's mean is rounding.
@@ -105,19 +107,37 @@ def column_units(objective: Any, design: Design) -> Units:
     unseen = ~_varies(*found[:2])
     unseen[unseen.size - design.has_intercept :] = False
     if unseen.any() and not looked_at_all:
-        found[:, unseen] = _of_all_rows(squared, design, centred)[:, unseen]
+        of_all = _of_all_rows(squared, design, centred)
+        found = of_all if unseen.all() else np.where(unseen, of_all, found)
     mean, unit, stored = found
-    known = _varies(mean, unit)
-    unit[~known] = np.where(mean[~known] != 0.0, np.abs(mean[~known]), 1.0)
-    sparse = known & (stored < 1.0 - 1e-9)
+    constant = np.flatnonzero(~_varies(mean, unit))
+    unit[constant] = np.where(mean[constant] != 0.0, np.abs(mean[constant]), 1.0)
+    sparse = stored < 1.0 - 1e-9
     if sparse.any():
-        typical = np.median(unit[sparse])
-        unit[sparse] = typical * _SPARSE_STEP ** np.rint(np.log(unit[sparse] / typical) / np.log(_SPARSE_STEP))
+        sparse[constant] = False
+        unit[sparse] = _rounded(unit[sparse])
+        mean[stored < 1.0 - 1e-9] = 0.0  # an entry that is not stored stays zero
     if design.has_intercept:
         mean[-1], unit[-1] = 0.0, 1.0
     if not centred:
         mean[:] = 0.0
     return Units(design.standardised(mean, unit), mean, unit)
+
+
+def _rounded(unit: Vector) -> Vector:
+    """The median unit times powers of `_SPARSE_STEP`."""
+    if not unit.size:
+        return unit
+    typical = np.median(unit)
+    steps = np.rint(np.log10(unit / typical) / np.log10(_SPARSE_STEP))
+    out, others = np.full(unit.size, typical), np.flatnonzero(steps)
+    out[others] *= _SPARSE_STEP ** steps[others]
+    return out
+
+
+def _is_sparse(design: Design) -> bool:
+    """Whether a dense copy of rows would cost far more than the rows as they are stored."""
+    return design.n_rows * design.n_columns > _DENSE_COST * design.n_entries
 
 
 def _varies(mean: Vector, unit: Vector) -> NDArray[np.bool_]:
@@ -140,13 +160,13 @@ def _row_shares(squared: Any, design: Design) -> Vector:
 def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, bool]:
     """Means, units and stored shares of the columns (zeros: not known), and whether these are those of all rows.
 
-    Few columns are copied at a time. Where that would cost more than a pass over X, nothing is.
+    Few columns are copied at a time. Where that would cost more than a pass over X, or X is sparse, nothing is.
     """
     n, d = design.n_rows, design.n_columns
     room = max(n, _SMALL_COPY)
     size = n if n <= 2 * _SAMPLE_ROWS else _SAMPLE_ROWS
     width = max(1, room // size)
-    if -(-d // width) * size > 2 * room:
+    if -(-d // width) * size > 2 * room or _is_sparse(design):
         return np.zeros((3, d)), False
     if size < n:
         sample = squared.sample(size, np.random.default_rng(2))
@@ -162,22 +182,22 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
         if centred:
             X = X - mean[some]
         with np.errstate(over="ignore", invalid="ignore"):
-            square[some] = 0.5 * np.einsum("ij,ij->j", X, here.curvature_matrix(X))
+            square[some] = 0.5 * here.quadratic_form(X)
     return _with_units(mean, square, design.moments(share)[2]), size == n
 
 
 def _of_all_rows(squared: Any, design: Design, centred: bool) -> Vector:
     """Means, units and stored shares from sums over all rows, which see their spread and not that within groups."""
     share = _row_shares(squared, design)
-    near = np.zeros(design.n_columns)
-    if centred:  # squares of a column far from zero would lose its variation to rounding
+    near = None
+    if centred and not _is_sparse(design):  # squares of a column far from zero lose its variation to rounding
         some = np.flatnonzero(share)
         some = some[:: max(1, some.size // 64)]
         near = design.rows(some).adjoint(np.full(some.size, 1.0 / some.size))
     with np.errstate(over="ignore", invalid="ignore"):
         first, second, stored = design.moments(share, near)
         square = second - first**2 if centred else second
-    return _with_units(near + first, square, stored)
+    return _with_units(first if near is None else near + first, square, stored)
 
 
 def _with_units(mean: Vector, square: Vector, stored: Vector) -> Vector:
