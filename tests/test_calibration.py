@@ -108,7 +108,7 @@ class TestProbabilities:
         ranker = clone(self.ranker).set_params(search_rows=400).fit(self.X, self.y)
         assert np.abs(ranker.predict_proba(self.X)[:, 1] - self.p).mean() < 0.05
 
-    @pytest.mark.parametrize("kind", ["sparse", "map", "partial AUC"])
+    @pytest.mark.parametrize("kind", ["sparse", "map", "average precision"])
     def test_other_rows_and_methods(self, kind):
         X, y, p, options = self.X, self.y, self.p, {}
         if kind == "map":
@@ -117,7 +117,7 @@ class TestProbabilities:
         elif kind == "sparse":
             X = sp.csr_matrix(X)
         else:
-            options = {"methods": ["partial AUC, hinge"], "alphas": [1e-2]}
+            options = {"methods": ["average precision, hinge"], "alphas": [1e-3]}
         ranker = clone(self.ranker).set_params(**options).fit(X, y)
         probability = ranker.predict_proba(X)[:, 1]
         assert hasattr(ranker, "coef_") == (kind != "map")

@@ -63,7 +63,7 @@ NOT_EXACT = dict.fromkeys(
 def not_exact(estimator):
     several = isinstance(estimator, TopRanker) and estimator.at == 3
     by_gradients = isinstance(estimator, TopPush) and estimator.solver == "nesterov"
-    return NOT_EXACT if several or by_gradients or isinstance(estimator, OWPCRanker | SparseTopPush) else {}
+    return NOT_EXACT if several or by_gradients or isinstance(estimator, SparseTopPush) else {}
 
 
 @pytest.mark.filterwarnings("ignore:.*found nothing to learn:UserWarning")
