@@ -9,6 +9,7 @@ from forerank.design import make_design
 from forerank.losses import get_loss
 from forerank.objectives import AllPairs, Pointwise, Profiled
 from forerank.solvers import Progress, bundle, newton
+from forerank.solvers.units import column_units
 from oracles import pair_units
 
 SMOOTH = ("exponential", "logistic", "squared", "squared_hinge")
@@ -49,8 +50,9 @@ class TestNewton:
         X, y = problem(n=n)
         F, design = objective(y, loss), make_design(X)
         result = newton(F, design, np.full(6, alpha), tol=1e-6)
-        # Every column in its own unit: its differences over pairs, or its values where rows stand alone.
-        unit = pair_units(X, y) if objective is AllPairs else np.sqrt((X**2).mean(axis=0))
+        # Every column in its own unit, as a sample shows it: its differences over pairs, or its values.
+        unit = column_units(F, design).unit
+        assert_allclose(unit, pair_units(X, y) if objective is AllPairs else np.sqrt((X**2).mean(axis=0)), rtol=0.2)
         at_zero = np.linalg.norm(design.adjoint(F.at(np.zeros(n)).gradient) / unit)
         gradient = X.T @ F.at(X @ result.w).gradient + alpha * result.w
         assert result.converged

@@ -30,7 +30,7 @@ __all__ = ["Units", "column_units"]
 Vector = NDArray[np.float64]
 
 # Rows of a sample that say enough about the size of a column.
-_SAMPLE_ROWS = 4_000
+_SAMPLE_ROWS = 1_000
 # Numbers in a copy of columns: as many as X has rows, or so many where X is small.
 _SMALL_COPY = 160_000
 # A dense copy may have this many numbers for each stored entry of the rows.
