@@ -513,3 +513,14 @@ def test_top_methods_are_what_they_are_called():
     X, y = data(noise=0.1)
     ranker = Ranker("pos_at_top", methods=["top, squared hinge"], alphas=[1e-3], scale=False, random_state=0).fit(X, y)
     assert_allclose(ranker.coef_, TopPush(alpha=1e-3).fit(X, y).coef_)
+
+
+def test_a_measure_at_its_highest_does_not_choose_the_end_of_the_path():
+    """Where every penalty reaches the most that is possible, none beyond the largest can be better."""
+    X = np.arange(100.0)[:, None]
+    ranker = Ranker(methods=["rows, logistic", "pairs, logistic"], alphas=5, random_state=0).fit(X, X[:, 0] >= 60)
+    assert ranker.best_score_ == 1.0
+    assert ranker.best_alpha_ == np.sort(np.unique(ranker.cv_results_["alpha"]))[2]
+    assert "pairs, logistic reached the same in every fold" in ranker.reason_
+    assert "5 penalties reach the same mean; the middle one of them was taken" in ranker.reason_
+    assert "beyond" not in ranker.reason_

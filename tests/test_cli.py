@@ -506,3 +506,10 @@ def test_comparison_is_on_rows_held_out():
         assert 0.5 < float(ap) < 1.0
         assert 0.0 <= float(top) < 1.0
         assert float(milliseconds) > 0.0
+
+
+def test_an_interval_without_width_is_not_shown_as_certainty():
+    from forerank.cli import _interval
+
+    assert _interval({"value": 1.0, "low": 1.0, "high": 1.0}) == "1.0000"
+    assert _interval({"value": 0.9, "low": 0.8, "high": 1.0}) == "0.9000  [0.8000, 1.0000]"

@@ -760,3 +760,12 @@ def test_a_model_of_another_make_is_not_explained():
     for ask in (explain, to_sklearn, to_onnx):
         with pytest.raises(ValueError, match="the model is a PairwiseRanker that was not made by forerank fit"):
             ask(bare)
+
+
+def test_a_model_is_measured_by_what_it_was_chosen_for():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.standard_normal(200), "y": rng.integers(0, 2, 200)})
+    model = fit(frame, "y", metric="recall@30", params={"alphas": 2}, check=0.0)
+    names = [each.name for each in evaluate(model, frame).measures]
+    assert "recall at 30" in names
+    assert "recall at 10" in names

@@ -278,7 +278,11 @@ def fit(
     console.print(f"{escape(summary['ranker'])}({escape(_shown_params(model))}), {summary['seconds']:.1f} s")
     if summary["measures"]:
         console.print(
-            _measure_table(f"On {counted(summary['kept_aside'], 'row')} kept aside", summary["measures"], 0.95)
+            _measure_table(
+                f"On {counted(summary['kept_aside'], 'row')} kept aside, before the fit on all rows",
+                summary["measures"],
+                0.95,
+            )
         )
     if not quiet:
         console.print(f"saved {escape(str(out))}", highlight=False)
@@ -379,7 +383,11 @@ def evaluate(
     ] = None,
     k: Annotated[
         list[int] | None,
-        typer.Option("--k", min=1, help="Rows from the top of this file; may be repeated. Default: 10, 100."),
+        typer.Option(
+            "--k",
+            min=1,
+            help="Rows from the top of this file; may be repeated. Default: 10, 100 and the k of the model's metric.",
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
     curves: Annotated[
@@ -414,7 +422,7 @@ def evaluate(
                     path,
                     target,
                     by=by,
-                    k=k or (10, 100),
+                    k=k or None,
                     confidence=confidence,
                     seed=seed,
                     delimiter=delimiter,
@@ -1115,7 +1123,8 @@ def _shown_params(model: Any) -> str:
 
 def _interval(measure: dict[str, Any]) -> str:
     low, high = measure["low"], measure["high"]
-    known = low is not None and low == low
+    # An interval without width is not certainty: all resamples had the same hits.
+    known = low is not None and low == low and low != high
     return f"{measure['value']:.4f}" + (f"  [{low:.4f}, {high:.4f}]" if known else "")
 
 

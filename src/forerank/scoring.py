@@ -34,6 +34,7 @@ __all__ = [
     "LinearScorer",
     "arrow_types",
     "column_types",
+    "last_step",
     "matrix_scores",
     "missing_columns",
     "missing_words",
@@ -86,6 +87,11 @@ class LinearScorer:
     def contributions(self, frame: Any) -> dict[str, Floats]:
         """What each column adds to the score of each row."""
         return {name: term(frame[name]) for name, term in self.terms.items()}
+
+
+def last_step(model: Model) -> Any:
+    """The estimator of a model that gives the scores."""
+    return model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
 
 
 def two_steps(model: Model) -> tuple[Any, Any]:
@@ -212,8 +218,7 @@ def table_scores(model: Model) -> Callable[[Any], Floats]:
 
 def probability_function(model: Model) -> Callable[[Floats], Floats] | None:
     """A function from scores to probabilities of the positive label; None where the model was not calibrated."""
-    ranker = model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
-    calibration = getattr(ranker, "calibration_", None)
+    calibration = getattr(last_step(model), "calibration_", None)
     return None if calibration is None else partial(sigmoid, calibration=calibration)
 
 

@@ -54,6 +54,7 @@ from forerank.models import Model
 from forerank.scoring import (
     LinearScorer,
     arrow_types,
+    last_step,
     matrix_scores,
     missing_words,
     model_frame,
@@ -727,7 +728,9 @@ def _labels(
         hit = codes == ascending[1]
         words_of_yes = ("y", "yes", "t", "true", "p", "pos", "positive")
         if not numeric and _as_number(high) is None and str(high).lower() not in words_of_yes:
-            notes.append(f"{high!r} is taken for the positive label, being the later word; name the positive one")
+            notes.append(
+                f"{high!r} is taken for the positive label, being the later word; if it is not, name the positive one"
+            )
         return hit, _label_words(hit, _shown(high), _shown(low), notes)
     if values.size > _MOST_GRADES:
         raise source.error(
@@ -838,7 +841,7 @@ def evaluate(
     target: str | None = None,
     *,
     by: str | None = None,
-    k: Iterable[int] = (10, 100),
+    k: Iterable[int] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     delimiter: str | None = None,
@@ -857,9 +860,9 @@ def evaluate(
         are named.
     by : str, optional
         A column whose values part the rows; the measures are also given for each of them.
-    k : iterable of int
+    k : iterable of int, optional
         Places from the top for precision and recall: rows of this file as they are, however long the list was that
-        the model was fitted for.
+        the model was fitted for. By default 10, 100 and the k of the metric that the model was chosen for.
     confidence : float
         Of the intervals.
     seed : int
@@ -897,7 +900,7 @@ def evaluate(
         y, labels = _labels(source, rows.label_column, rows.target, positive, model.summary.get("negative"))
         scores, groups = matrix_scores(model, rows.X, source.path), rows.groups
     y = y * labels["unit"] if labels["positive"] is None else y
-    places = list(k)
+    places = _places(last_step(model)) if k is None else list(k)
 
     def measured(chosen: NDArray) -> list[Measure]:
         within = None if groups is None else groups[chosen]

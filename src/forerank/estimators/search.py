@@ -349,7 +349,10 @@ class Search:
         return tried.mean(axis=0) if tried.size else np.full(self.alphas.size, np.nan)
 
     def best(self) -> tuple[Candidate, int]:
-        """Candidate and penalty with the highest mean; a penalty's neighbours have a say, since means are noisy."""
+        """Candidate and penalty with the highest mean; a penalty's neighbours have a say, since means are noisy.
+
+        Of penalties with the same mean, such as the highest that is possible, the middle one.
+        """
         finished = [c for c in self.candidates if c.left_out is None and np.isfinite(self.means(c)).any()]
         if not finished:
             place = int(np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA))))
@@ -358,7 +361,7 @@ class Search:
         finished = [c for c in finished if self._n_measured(c) == most]
         smooth = [smoothed(self.means(c)) for c in finished]
         winner = int(np.argmax([np.nanmax(values) for values in smooth]))
-        return finished[winner], int(np.nanargmax(smooth[winner]))
+        return finished[winner], _middle(_highest(smooth[winner]))
 
     def table(self) -> dict[str, Any]:
         n_folds = len(self.folds)
@@ -415,7 +418,10 @@ class Search:
             text += f" Left out early: {'; '.join(dropped)}."
         if self._late():
             text += " The time budget ended the search."
-        if self.alphas.size > 2 and place in (0, self.alphas.size - 1):
+        ties = _highest(smoothed(means))
+        if ties.size > 1:
+            text += f" {ties.size} penalties reach the same mean; the middle one of them was taken."
+        elif self.alphas.size > 2 and place in (0, self.alphas.size - 1):
             end = "largest" if place == 0 else "smallest"
             text += f" The {end} alpha was chosen; one beyond it may be better."
         return text + remarks
@@ -436,6 +442,8 @@ class Search:
         text = f"{second.name} reached {means[k]:.4f}" + (" at its best single penalty" if higher else "")
         if ahead.size < 2:
             return f"{text}, and one fold does not show which differences are noise"
+        if not ahead.any():
+            return f"{second.name} reached the same in every fold"
         if abs(float(ahead.mean())) <= self._margin(ahead):
             return f"{text}, a difference within noise"
         return f"{text}, but less at the penalties beside it" if higher else text
@@ -539,6 +547,15 @@ def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Rows:
     if size >= y.size:
         return np.arange(y.size)
     return np.sort(spread(Data(None, y, None, group), np.random.default_rng(seed))[:size])
+
+
+def _highest(values: Vector) -> Rows:
+    """The places of the highest value; differences by rounding do not count."""
+    return np.flatnonzero(values >= np.nanmax(values) - 1e-12)
+
+
+def _middle(places: Rows) -> int:
+    return int(places[(places.size - 1) // 2])
 
 
 def smoothed(values: Vector) -> Vector:
