@@ -374,8 +374,8 @@ class _Facts:
             said.append(_sentence(str(curve["sentence"])))
         if said and getattr(ranker, "best_score_", None) is not None:
             said.append(
-                f"There, {self._headline.spoken()} is measured in the folds in which the method was chosen, on rows "
-                f"that had a part in the choice; {figure(self.measures[0].value)} is of rows that had none."
+                f"The {self._headline.spoken()} of the choice, just above, is measured on rows that had a part in the "
+                f"choice; {figure(self.measures[0].value)} is measured on rows that had none."
             )
         return said + _choices(ranker, self._held)
 
