@@ -284,6 +284,8 @@ def fit(
                 0.95,
             )
         )
+        if not quiet and any("(first" in each.get("depth", "") for each in summary["measures"]):
+            console.print("The first k of all rows are the same share of the rows kept aside.", highlight=False)
     if not quiet:
         console.print(f"saved {escape(str(out))}", highlight=False)
 
@@ -1140,7 +1142,7 @@ def _measure_table(title: str, measures: list[dict[str, Any]], confidence: float
     table.add_column(f"{100 * confidence:g} % interval", justify="right")
     for each in measures:
         value, _, interval = _interval(each).partition("  ")
-        table.add_row(escape(_title(each)), value, escape(interval) or "-")
+        table.add_row(_title(each), value, escape(interval) or "-")
     return table
 
 
