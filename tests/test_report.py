@@ -392,7 +392,8 @@ def test_one_report_has_one_number_per_measure(kind, metric, name):
     found = list(said_of(name, html))
     assert report.sentences[1] in [text for text, _ in found]
     # The choice was measured in folds of its own: one sentence says so at the top, another below the pictures.
-    explanation = next(k for k, text in enumerate(report.sentences) if f"; {main} is measured on rows that had none" in text)
+    sentence = f"; {main} is measured on rows that had none"
+    explanation = next(k for k, text in enumerate(report.sentences) if sentence in text)
     explained = report.sentences[explanation - 2 : explanation]
     assert "in the folds in which the method was chosen" in page["choice"]["note"]
     for text, values in found:
