@@ -10,8 +10,8 @@ and searches along the direction. Three things keep the passes over X few:
   decides where the iteration on all rows begins: the stopping rule is the gradient over all rows.
 
 Stopping: ||gradient(w)|| <= tol ||gradient(0)||, both over all rows and with every column in its own unit
-(`forerank.solvers.units`); that ratio is the certificate returned. Multiplying a column by a number, or adding one to
-it, changes neither the steps nor the certificate.
+(`forerank.solvers.units`); that ratio is the certificate returned. Multiplying a dense column by a number, or adding
+one to it, changes neither the steps nor the certificate.
 """
 
 from collections.abc import Callable
