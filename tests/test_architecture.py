@@ -1,0 +1,119 @@
+"""The structure of the package: which folder may import which, names that stay private, and the public names."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import forerank
+
+PACKAGE = Path(forerank.__file__).parent
+# From the ground up: a module imports from its own folder and from those before it.
+ORDER = [
+    "_compile", "_text", "_words", "threads", "losses", "graphs", "pairsums", "objectives", "design", "differences",
+    "solvers", "sampling", "_ranking", "metrics", "estimators", "bounds", "evaluation", "active", "datasets", "_files",
+    "_csv", "io", "columns", "checks", "_model_check", "models", "scoring", "ranked", "export", "displays", "curves",
+    "workflow", "comparison", "report", "demo", "_terminal", "cli", "__main__",
+]  # fmt: skip
+# Imports against the order that are still there: (importing module, imported folder).
+UPWARD = {("cli", "__main__")}
+# Names with an underscore that are still used of another folder: (using module, name).
+PRIVATE = {
+    ("active.ranker", "estimators._base.BaseRanker"),
+    ("active.ranker", "estimators._base.Vector"),
+    ("active.ranker", "estimators._base.prevalence_thresholds"),
+    ("active.ranker", "estimators._base.refuse_more_than_two"),
+    ("active.ranker", "estimators._base.warn_unconverged"),
+    ("active.ranker", "estimators._validation.check_choice"),
+    ("active.ranker", "estimators._validation.check_number"),
+    ("active.simulation", "estimators._validation.encode_classes"),
+    ("comparison.fits", "workflow._shown"),
+    ("comparison.rows", "workflow._Rows"),
+    ("comparison.rows", "workflow._Source"),
+    ("comparison.rows", "workflow._first_rows"),
+    ("comparison.rows", "workflow._labelled_rows"),
+    ("comparison.rows", "workflow._labels"),
+    ("report.contents", "workflow._Source"),
+    ("report.contents", "workflow._is_plain"),
+    ("report.contents", "workflow._labelled_rows"),
+    ("report.contents", "workflow._labels"),
+    ("report.heldout", "workflow._first_rows"),
+}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[0] != "papers":
+            yield ".".join(part for part in parts if part != "__init__"), ast.parse(path.read_text())
+
+
+def imports(tree):
+    """Pairs (module without "forerank.", imported name or None)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            base, _, module = (node.module or "").partition(".")
+            if base == "forerank":
+                for alias in node.names:
+                    yield (module, alias.name) if module else (alias.name, None)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("forerank."):
+                    yield alias.name.removeprefix("forerank."), None
+
+
+def folder(module):
+    return module.partition(".")[0]
+
+
+def test_imports_point_one_way():
+    place = {name: number for number, name in enumerate(ORDER)}
+    upward = set()
+    for module, tree in modules():
+        if not module:
+            continue
+        for imported, _ in imports(tree):
+            if folder(imported) != "__version__" and place[folder(imported)] > place[folder(module)]:
+                upward.add((module, folder(imported)))
+    assert upward == UPWARD
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_uses(module, tree):
+    """Names with an underscore that a module takes from another folder, by an import or as an attribute."""
+    homes = {name or imported: f"{imported}.{name}" if name else imported for imported, name in imports(tree)}
+    homes = {name: home for name, home in homes.items() if folder(home) != folder(module)}
+    for home in homes.values():
+        if any(map(is_private, home.split(".")[1:])):
+            yield home
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            home = homes.get(getattr(node.value, "id", ""))
+            if home:
+                yield f"{home}.{node.attr}"
+
+
+def test_private_names_stay_in_their_folder():
+    assert {(module, use) for module, tree in modules() for use in private_uses(module, tree)} == PRIVATE
+
+
+PUBLIC = {
+    "forerank": "AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker PairwiseRanker "
+    "PartialAUCRanker PointwiseRanker QuadraticFeatures RankBoost RankNCG RankNet Ranker SparseTopPush TopPush "
+    "TopRanker active bounds compare datasets graphs io metrics",
+    "forerank.active": "Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PoolRanker Random "
+    "RankThreshold RankingStable Reading RecallBound Simulation Step StoppingRule Strategy StrategyComparison "
+    "Uncertain compare make_strategy paired_t rank_threshold relevance_posterior score_rows simulate",
+    "forerank.metrics": "SCORERS AucInterval auc_interval average_precision get_scorer ndcg partial_auc pos_at_top "
+    "precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw work_saved",
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names(module):
+    assert sorted(importlib.import_module(module).__all__) == sorted(PUBLIC[module].split())
