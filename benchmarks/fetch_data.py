@@ -2,8 +2,8 @@
 
 python -m benchmarks.fetch_data DIRECTORY [NAME ...]     # all of them, or these; needs a network
 
-What is fetched is checked: as many rows, and as many positive ones, as the papers count. The format is in
-docs/data-sets.md.
+What is fetched is checked: as many rows, and as many positive ones, as the papers count. The format
+is in docs/data-sets.md.
 """
 
 import argparse
@@ -63,18 +63,27 @@ class Source:
     classes: bool = False
 
 
-def _first(name: str, rows: int, positives: int | None = None, *positive: str, **more: Any) -> Source:
+def _first(
+    name: str, rows: int, positives: int | None = None, *positive: str, **more: Any
+) -> Source:
     return Source({"name": name, "version": 1}, rows, positives, positive, **more)
 
 
-_PIXELS = {"columns": (0, 780), "scale": 255.0, "sparse": True, "classes": True}  # the others are always empty
+_PIXELS = {
+    "columns": (0, 780),
+    "scale": 255.0,
+    "sparse": True,
+    "classes": True,
+}  # the others are always empty
 SOURCES = {
     "bank": _first("bank-marketing", 45_211, 5_289, "2", both=True),
     "breast_cancer": _first("breast-cancer", 286, 85, "recurrence-events"),
     "breast_w": _first("breast-w", 699, 241, "malignant"),
     "colic": _first("colic", 368, 232),
     "connect4": Source({"data_id": 40668}, 67_557, 44_473, sparse=True, both=True),
-    "covtype_binary": Source({"data_id": 1596}, 581_012, 297_711, tuple("134567"), codes=True, classes=True),
+    "covtype_binary": Source(
+        {"data_id": 1596}, 581_012, 297_711, tuple("134567"), codes=True, classes=True
+    ),
     "diabetes": _first("diabetes", 768, 500, "tested_negative"),
     "haberman": _first("haberman", 306, 81, "2"),
     "heart_h": _first("heart-h", 294, 106, ">50_1"),
@@ -131,7 +140,9 @@ def positive_rows(target: pd.Series, source: Source) -> np.ndarray:
     hits = words.isin(labels).to_numpy()
     if hits.sum() != source.positives:
         shown = ", ".join(f"{label} ({count:,})" for label, count in counts.items())
-        raise ValueError(f"{source.positives:,} positive rows are expected, and the classes are {shown}")
+        raise ValueError(
+            f"{source.positives:,} positive rows are expected, and the classes are {shown}"
+        )
     return hits
 
 
@@ -158,8 +169,12 @@ def numbers(frame: pd.DataFrame, source: Source) -> tuple[np.ndarray, list[str]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fetch data sets of the papers from OpenML.")
-    parser.add_argument("directory", type=Path, help="where the archives go: what FORERANK_DATA is to name")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"by default all of {', '.join(SOURCES)}")
+    parser.add_argument(
+        "directory", type=Path, help="where the archives go: what FORERANK_DATA is to name"
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"by default all of {', '.join(SOURCES)}"
+    )
     chosen = parser.parse_args(arguments)
     if unknown := sorted(set(chosen.names) - set(SOURCES)):
         parser.error(f"there is no {', '.join(unknown)}; choose among {', '.join(SOURCES)}")

@@ -1,4 +1,5 @@
-"""Kill `forerank fit` at random moments, a hundred times: the model file is whole or not there, and nothing else is.
+"""Kill `forerank fit` at random moments, a hundred times: the model file is whole or not there, and
+nothing else is.
 
 python -m benchmarks.kills [--times 100]
 
@@ -18,8 +19,8 @@ from time import perf_counter
 import numpy as np
 from rich.progress import track
 
-from forerank.demo import write_tables
 from forerank.models import ModelFileError, load_model
+from forerank.workflows.demo import write_tables
 
 
 def main() -> None:
@@ -31,7 +32,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         table, _ = write_tables(Path(directory))
         out = Path(directory) / "out" / "m.forerank"
-        command = [sys.executable, "-m", "forerank.cli", "fit", table, "-t", "diagnosis", "-o", out, "--force", "-q"]
+        command = [
+            sys.executable,
+            "-m",
+            "forerank.cli.app",
+            "fit",
+            table,
+            "-t",
+            "diagnosis",
+            "-o",
+            out,
+            "--force",
+            "-q",
+        ]
         begin = perf_counter()
         subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
         life = perf_counter() - begin
@@ -52,9 +65,19 @@ def main() -> None:
                 load_model(out)
                 seen["a whole model"] += 1
             except ModelFileError as error:
-                seen["no model" if "no such file" in str(error) and not before else f"DAMAGED: {error}"] += 1
+                seen[
+                    "no model"
+                    if "no such file" in str(error) and not before
+                    else f"DAMAGED: {error}"
+                ] += 1
         left = sorted({path.suffix for path in out.parent.iterdir()} - {out.suffix})
-        print(dict(seen), "left beside it:", len(list(out.parent.glob(".*.part"))), "unfinished files", left)
+        print(
+            dict(seen),
+            "left beside it:",
+            len(list(out.parent.glob(".*.part"))),
+            "unfinished files",
+            left,
+        )
 
 
 if __name__ == "__main__":

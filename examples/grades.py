@@ -2,10 +2,10 @@
 
     python examples/grades.py [picture.png]
 
-The progress of a disease is cut into four grades. In the full order every higher grade belongs ahead of every lower
-one; other readings are a chain, in which only neighbours are compared, and the highest grade against the rest. The same
-rows are then ranked by five rankers on the full order, and compared by the share of pairs in the right order (WMW) on
-rows not seen.
+The progress of a disease is cut into four grades. In the full order every higher grade belongs
+ahead of every lower one; other readings are a chain, in which only neighbours are compared, and the
+highest grade against the rest. The same rows are then ranked by five rankers on the full order, and
+compared by the share of pairs in the right order (WMW) on rows not seen.
 """
 
 import sys
@@ -17,17 +17,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet
-from forerank.datasets import cut_into_grades
+from forerank.data.datasets import cut_into_grades
 from forerank.metrics import wmw
 
 
 def rankers() -> dict:
     """The same task by five methods."""
     return {
-        "PairwiseRanker": make_pipeline(StandardScaler(), PairwiseRanker("logistic", graph="order", alpha=1e-2)),
+        "PairwiseRanker": make_pipeline(
+            StandardScaler(), PairwiseRanker("logistic", graph="order", alpha=1e-2)
+        ),
         "RankNCG": make_pipeline(StandardScaler(), RankNCG(graph="order", alpha=1e-2)),
-        "quadratic": make_pipeline(StandardScaler(), QuadraticFeatures(), PairwiseRanker(graph="order", alpha=1.0)),
-        "RankNet": make_pipeline(StandardScaler(), RankNet(graph="order", alpha=1e-2, random_state=0)),
+        "quadratic": make_pipeline(
+            StandardScaler(), QuadraticFeatures(), PairwiseRanker(graph="order", alpha=1.0)
+        ),
+        "RankNet": make_pipeline(
+            StandardScaler(), RankNet(graph="order", alpha=1e-2, random_state=0)
+        ),
         "RankBoost": RankBoost(50, graph="order"),
     }
 
@@ -38,7 +44,9 @@ def main(picture: str | None = None) -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, grade, test_size=0.4, random_state=0)
     print(f"{'fitted on':>20} {'order':>7} {'chain':>7} {'one-against-rest':>17}")
     for graph in ("order", "chain", "one-against-rest"):
-        ranker = make_pipeline(StandardScaler(), PairwiseRanker("logistic", graph=graph, alpha=1e-2))
+        ranker = make_pipeline(
+            StandardScaler(), PairwiseRanker("logistic", graph=graph, alpha=1e-2)
+        )
         scores = ranker.fit(X_train, y_train).decision_function(X_test)
         found = [wmw(y_test, scores, graph=g) for g in ("order", "chain", "one-against-rest")]
         print(f"{graph:>20} {found[0]:>7.3f} {found[1]:>7.3f} {found[2]:>17.3f}")
@@ -58,10 +66,14 @@ def draw(scored: dict, grade: np.ndarray, path: str) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(1, len(scored), figsize=(13, 3.4), layout="constrained", sharey=True)
+    figure, panels = plt.subplots(
+        1, len(scored), figsize=(13, 3.4), layout="constrained", sharey=True
+    )
     for axes, (name, scores) in zip(panels, scored.items(), strict=True):
         place = 100.0 * np.argsort(np.argsort(-scores)) / scores.size
-        axes.boxplot([place[grade == g] for g in np.unique(grade)], tick_labels=np.unique(grade), widths=0.6)
+        axes.boxplot(
+            [place[grade == g] for g in np.unique(grade)], tick_labels=np.unique(grade), widths=0.6
+        )
         axes.set_title(f"{name}: WMW {wmw(grade, scores):.3f}", fontsize=10)
         axes.set_xlabel("grade")
     panels[0].set_ylabel("place in the ranking, % from the top")

@@ -2,9 +2,10 @@
 
     python examples/screening.py [picture.png] [records.csv]
 
-The file has the columns title, abstract and label (1 for relevant). Without one, a thousand abstracts are made up of
-words, and every twentieth is about a topic of its own. Each run knows one relevant and one irrelevant record and reads
-on as its strategy says; a last run, with `RecallBound`, stops by itself.
+The file has the columns title, abstract and label (1 for relevant). Without one, a thousand
+abstracts are made up of words, and every twentieth is about a topic of its own. Each run knows one
+relevant and one irrelevant record and reads on as its strategy says; a last run, with
+`RecallBound`, stops by itself.
 """
 
 import sys
@@ -28,16 +29,20 @@ def made_up(n: int = 1000, seed: int = 0) -> tuple[list[str], np.ndarray]:
 
 
 def read(path: str) -> tuple[list[str], np.ndarray]:
-    from forerank.io import read_table
+    from forerank.data.readers import read_table
 
-    frame = read_table(path, columns=["title", "abstract", "label"]).fillna({"title": "", "abstract": ""})
+    frame = read_table(path, columns=["title", "abstract", "label"]).fillna(
+        {"title": "", "abstract": ""}
+    )
     return (frame["title"] + " " + frame["abstract"]).tolist(), frame["label"].to_numpy()
 
 
 def main(picture: str | None = None, path: str | None = None) -> None:
     texts, y = read(path) if path else made_up()
     X = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95).fit_transform(texts)
-    found = compare(X, y, strategies=["greedy", "lossmin", "random"], n_runs=5, batch=0.05, progress=False)
+    found = compare(
+        X, y, strategies=["greedy", "lossmin", "random"], n_runs=5, batch=0.05, progress=False
+    )
     print(f"{'strategy':>10} {'to 50 %':>8} {'to 95 %':>8} {'WSS@95':>7}")
     for line in found.table():
         print(

@@ -1,4 +1,6 @@
-"""For mkdocs.yml: docstrings that are put together from parts, which reading the source does not show."""
+"""For mkdocs.yml: docstrings that are put together from parts, which reading the source does not
+show.
+"""
 
 import inspect
 from typing import Any
@@ -14,6 +16,9 @@ class BuiltDocstrings(griffe.Extension):
         if cls.docstring is None and "__doc__" in cls.members:
             text = inspect.getdoc(griffe.dynamic_import(cls.path)) or ""
             cls.docstring = griffe.Docstring(
-                text, parent=cls, parser=loader.docstring_parser, parser_options=loader.docstring_options
+                text,
+                parent=cls,
+                parser=loader.docstring_parser,
+                parser_options=loader.docstring_options,
             )
             cls.del_member("__doc__")

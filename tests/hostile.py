@@ -1,7 +1,8 @@
-"""Hostile model files, made anew by each run: `CORPUS` names them, and says what must be said about each.
+"""Hostile model files, made anew by each run: `CORPUS` names them, and says what must be said about
+each.
 
-A maker gets a directory, writes a file there and returns its path. Where the file brings a command to be run, that
-command makes the file `ran` in the directory: it must never be there.
+A maker gets a directory, writes a file there and returns its path. Where the file brings a command
+to be run, that command makes the file `ran` in the directory: it must never be there.
 """
 
 import hashlib
@@ -28,7 +29,13 @@ _numbers = itertools.count(1)
 
 
 def node(loader: str, module: str = "builtins", name: str = "str", **fields: Any) -> Node:
-    return {"__module__": module, "__class__": name, "__loader__": loader, "__id__": next(_numbers), **fields}
+    return {
+        "__module__": module,
+        "__class__": name,
+        "__loader__": loader,
+        "__id__": next(_numbers),
+        **fields,
+    }
 
 
 def plain(value: Any = 1) -> Node:
@@ -63,7 +70,9 @@ def method(obj: Node, function: str) -> Node:
 
 
 def called(function: Node, argument: str) -> Node:
-    """A dictionary whose only key is made by a call: keys are made by what stands in the place of their types."""
+    """A dictionary whose only key is made by a call: keys are made by what stands in the place of
+    their types.
+    """
     return mapping({argument: plain()}, key_types=listing(function))
 
 
@@ -88,18 +97,28 @@ def zipped(members: list[tuple[Any, bytes | str]], packing: int = zipfile.ZIP_ST
 
 
 def card_of(estimator: bytes, **changes: Any) -> dict[str, Any]:
-    card = {"format": 1, "sha256": hashlib.sha256(estimator).hexdigest(), "columns": {}, "target": None, "group": None}
+    card = {
+        "format": 1,
+        "sha256": hashlib.sha256(estimator).hexdigest(),
+        "columns": {},
+        "target": None,
+        "group": None,
+    }
     return {**card, "summary": {}, "notes": [], "versions": {}, **changes}
 
 
-def model_file(directory: Path, estimator: bytes, packing: int = zipfile.ZIP_DEFLATED, **changes: Any) -> Path:
+def model_file(
+    directory: Path, estimator: bytes, packing: int = zipfile.ZIP_DEFLATED, **changes: Any
+) -> Path:
     path = directory / "hostile.forerank"
     card = json.dumps(card_of(estimator, **changes))
     path.write_bytes(zipped([("card.json", card), ("model.skops", estimator)], packing))
     return path
 
 
-def of_schema(schema: Node, members: list[tuple[Any, bytes]] | None = None, **changes: Any) -> bytes:
+def of_schema(
+    schema: Node, members: list[tuple[Any, bytes]] | None = None, **changes: Any
+) -> bytes:
     schema = {**schema, "protocol": 2, "_skops_version": skops.__version__, **changes}
     return zipped([*(members or []), ("schema.json", json.dumps(schema))])
 
@@ -109,7 +128,9 @@ def of_nodes(make: Callable[[Path], Node]) -> Callable[[Path], Path]:
     return lambda directory: model_file(directory, of_schema(ours(coef_=make(directory))))
 
 
-def of_member(loader: str, module: str, name: str, suffix: str, kind: str, data: Callable[[], bytes]) -> Any:
+def of_member(
+    loader: str, module: str, name: str, suffix: str, kind: str, data: Callable[[], bytes]
+) -> Any:
     """The maker of a file with an array or matrix of these bytes."""
 
     def make(directory: Path) -> Path:
@@ -141,7 +162,12 @@ def by_partial(directory: Path) -> Node:
 
 
 def by_operator(directory: Path) -> Node:
-    return node("OperatorFuncNode", "operator", "methodcaller", attrs=several(plain("system"), plain("true")))
+    return node(
+        "OperatorFuncNode",
+        "operator",
+        "methodcaller",
+        attrs=several(plain("system"), plain("true")),
+    )
 
 
 def by_function(directory: Path) -> Node:
@@ -149,8 +175,10 @@ def by_function(directory: Path) -> Node:
 
 
 def by_module_of_ours(directory: Path) -> Node:
-    os_of_ours = node("FunctionNode", "forerank._files", "os")
-    system = node("MethodNode", "forerank._files", "os", content={"func": "system", "obj": os_of_ours})
+    os_of_ours = node("FunctionNode", "forerank.data.files", "os")
+    system = node(
+        "MethodNode", "forerank.data.files", "os", content={"func": "system", "obj": os_of_ours}
+    )
     return called(system, command(directory))
 
 
@@ -177,7 +205,9 @@ def by_reduce_of_ours(directory: Path) -> Node:
 
 
 def by_tree(directory: Path) -> Node:
-    return node("TreeNode", "sklearn.tree._tree", "Tree", __reduce__={"args": several()}, content=mapping())
+    return node(
+        "TreeNode", "sklearn.tree._tree", "Tree", __reduce__={"args": several()}, content=mapping()
+    )
 
 
 def by_default(directory: Path) -> Node:
@@ -192,7 +222,12 @@ def by_generator(directory: Path) -> Node:
 
 def random_state(pos: Any) -> Node:
     state = mapping({"key": several(*[plain(0)] * 624), "pos": plain(pos)})
-    content = {"bit_generator": plain("MT19937"), "state": state, "has_gauss": plain(0), "gauss": plain(0.0)}
+    content = {
+        "bit_generator": plain("MT19937"),
+        "state": state,
+        "has_gauss": plain(0),
+        "gauss": plain(0.0),
+    }
     return node("RandomStateNode", "numpy.random.mtrand", "RandomState", content=mapping(content))
 
 
@@ -210,7 +245,9 @@ def hidden_in_json(directory: Path) -> Node:
 
 
 def hidden_in_shape(directory: Path) -> Node:
-    return node("NdArrayNode", "numpy", "ndarray", type="json", content=[], shape=by_methods(directory))
+    return node(
+        "NdArrayNode", "numpy", "ndarray", type="json", content=[], shape=by_methods(directory)
+    )
 
 
 def hidden_beside(directory: Path) -> Node:
@@ -218,7 +255,9 @@ def hidden_beside(directory: Path) -> Node:
 
 
 def another_node_of_the_same_id(directory: Path) -> Node:
-    """Judged as a list of types, and yet the node that is built is the one that had the number first."""
+    """Judged as a list of types, and yet the node that is built is the one that had the number
+    first.
+    """
     first = listing(ours())
     second = {**listing(node("TypeNode")), "__id__": first["__id__"]}
     return several(first, mapping({"a": plain()}, key_types=second))
@@ -249,8 +288,12 @@ def deeper_than_parsers_go(directory: Path) -> Path:
 
 def said_twice(directory: Path) -> Path:
     """Two values for one key: the last one counts for whoever parses it."""
-    text = json.dumps({**ours(coef_=by_methods(directory)), "protocol": 2, "_skops_version": skops.__version__})
-    twice = text.replace('"__loader__": "MethodNode"', '"__loader__": "ObjectNode", "__loader__": "MethodNode"')
+    text = json.dumps(
+        {**ours(coef_=by_methods(directory)), "protocol": 2, "_skops_version": skops.__version__}
+    )
+    twice = text.replace(
+        '"__loader__": "MethodNode"', '"__loader__": "ObjectNode", "__loader__": "MethodNode"'
+    )
     return model_file(directory, zipped([("schema.json", twice)]))
 
 
@@ -282,7 +325,9 @@ def npy_that_claims(header: str, data: bytes = b"") -> bytes:
 
 
 def npz(**arrays: Any) -> bytes:
-    return zipped([(f"{name}.npy", npy(array, allow_pickle=True)) for name, array in arrays.items()])
+    return zipped(
+        [(f"{name}.npy", npy(array, allow_pickle=True)) for name, array in arrays.items()]
+    )
 
 
 def csr(**changes: Any) -> bytes:
@@ -410,26 +455,42 @@ def _object(module: str, name: str) -> Any:
 
 CORPUS: dict[str, Hostile] = {
     "methods of our classes": Hostile(of_nodes(by_methods), "a MethodNode"),
-    "a method at the root": Hostile(lambda d: model_file(d, of_schema(by_methods(d))), "a MethodNode"),
+    "a method at the root": Hostile(
+        lambda d: model_file(d, of_schema(by_methods(d))), "a MethodNode"
+    ),
     "a partial function": Hostile(of_nodes(by_partial), "a PartialNode"),
     "an operator": Hostile(of_nodes(by_operator), "an OperatorFuncNode"),
     "a function": Hostile(of_nodes(by_function), "a FunctionNode of posix.system"),
-    "a module within ours": Hostile(of_nodes(by_module_of_ours), "a FunctionNode of forerank._files.os"),
-    "a function of numpy": Hostile(of_nodes(lambda d: node("FunctionNode", "numpy", "log")), "a FunctionNode"),
+    "a module within ours": Hostile(
+        of_nodes(by_module_of_ours), "a FunctionNode of forerank.data.files.os"
+    ),
+    "a function of numpy": Hostile(
+        of_nodes(lambda d: node("FunctionNode", "numpy", "log")), "a FunctionNode"
+    ),
     "a type that is a function": Hostile(of_nodes(by_type), "a TypeNode of posix.system"),
     "eval as a type": Hostile(
         of_nodes(lambda d: called(node("TypeNode", name="eval"), "1")), "TypeNode of builtins.eval"
     ),
-    "map as a type": Hostile(of_nodes(lambda d: node("TypeNode", name="map")), "a TypeNode of builtins.map"),
-    "a constructor": Hostile(of_nodes(by_constructor), "a ConstructorFromReduceNode of subprocess.Popen"),
-    "a constructor of ours": Hostile(of_nodes(by_constructor_of_ours), "a ConstructorFromReduceNode"),
+    "map as a type": Hostile(
+        of_nodes(lambda d: node("TypeNode", name="map")), "a TypeNode of builtins.map"
+    ),
+    "a constructor": Hostile(
+        of_nodes(by_constructor), "a ConstructorFromReduceNode of subprocess.Popen"
+    ),
+    "a constructor of ours": Hostile(
+        of_nodes(by_constructor_of_ours), "a ConstructorFromReduceNode"
+    ),
     "a loss": Hostile(of_nodes(by_loss), "a LossNode of posix.system"),
     "a reduce of ours": Hostile(of_nodes(by_reduce_of_ours), "the field '__reduce__'"),
     "a tree": Hostile(of_nodes(by_tree), "a TreeNode"),
     "a default": Hostile(of_nodes(by_default), "a DefaultDictNode"),
     "a generator": Hostile(of_nodes(by_generator), "a RandomGeneratorNode"),
-    "a state beyond its table": Hostile(of_nodes(lambda d: random_state(10**6)), "a RandomState of another form"),
-    "a state before its table": Hostile(of_nodes(lambda d: random_state(-1)), "a RandomState of another form"),
+    "a state beyond its table": Hostile(
+        of_nodes(lambda d: random_state(10**6)), "a RandomState of another form"
+    ),
+    "a state before its table": Hostile(
+        of_nodes(lambda d: random_state(-1)), "a RandomState of another form"
+    ),
     "a state that is a program": Hostile(
         of_nodes(lambda d: node("RandomStateNode", "subprocess", "Popen", content=mapping())),
         "a RandomStateNode of subprocess.Popen",
@@ -440,40 +501,55 @@ CORPUS: dict[str, Hostile] = {
     ),
     "a program": Hostile(_object("subprocess", "Popen"), "an ObjectNode of subprocess.Popen"),
     "a function transformer": Hostile(
-        _object("sklearn.preprocessing._function_transformer", "FunctionTransformer"), "FunctionTransformer"
+        _object("sklearn.preprocessing._function_transformer", "FunctionTransformer"),
+        "FunctionTransformer",
     ),
     "a support vector machine": Hostile(
         _object("sklearn.svm._classes", "SVC"), "an ObjectNode of sklearn.svm._classes.SVC"
     ),
-    "a dotted class": Hostile(_object(_OURS[0], "PairwiseRanker.fit.__globals__"), "PairwiseRanker.fit.__globals__"),
-    "a dotted module": Hostile(_object("forerank.models.platform", "os"), "forerank.models.platform.os"),
+    "a dotted class": Hostile(
+        _object(_OURS[0], "PairwiseRanker.fit.__globals__"), "PairwiseRanker.fit.__globals__"
+    ),
+    "a dotted module": Hostile(
+        _object("forerank.models.platform", "os"), "forerank.models.platform.os"
+    ),
     "a class in another module": Hostile(
         _object("forerank.estimators", "PairwiseRanker"), "forerank.estimators.PairwiseRanker"
     ),
     "a class with blanks": Hostile(_object(_OURS[0], "PairwiseRanker "), "PairwiseRanker "),
     "a dictionary of another class": Hostile(
-        of_nodes(lambda d: {**mapping(), "__module__": "os", "__class__": "_Environ"}), "a DictNode of os._Environ"
+        of_nodes(lambda d: {**mapping(), "__module__": "os", "__class__": "_Environ"}),
+        "a DictNode of os._Environ",
     ),
     "a list of another class": Hostile(
-        of_nodes(lambda d: {**listing(plain("touch")), "__module__": "subprocess", "__class__": "Popen"}),
+        of_nodes(
+            lambda d: {**listing(plain("touch")), "__module__": "subprocess", "__class__": "Popen"}
+        ),
         "a ListNode of subprocess.Popen",
     ),
     "keys made by objects": Hostile(
-        of_nodes(lambda d: called(ours(), "a")), "'key_types' of a DictNode, which should be a ListNode of TypeNodes"
+        of_nodes(lambda d: called(ours(), "a")),
+        "'key_types' of a DictNode, which should be a ListNode of TypeNodes",
     ),
     "hidden in the version": Hostile(hidden_in_version, "the field '_skops_version'"),
     "hidden in a slice": Hostile(of_nodes(hidden_in_slice), "'content' of a SliceNode"),
-    "hidden in plain values": Hostile(of_nodes(hidden_in_json), "the field 'content' of a JsonNode"),
+    "hidden in plain values": Hostile(
+        of_nodes(hidden_in_json), "the field 'content' of a JsonNode"
+    ),
     "hidden in a shape": Hostile(of_nodes(hidden_in_shape), "a MethodNode"),
     "hidden beside": Hostile(of_nodes(hidden_beside), "the field 'more'"),
-    "one number, two nodes": Hostile(of_nodes(another_node_of_the_same_id), "two nodes with the number"),
+    "one number, two nodes": Hostile(
+        of_nodes(another_node_of_the_same_id), "two nodes with the number"
+    ),
     "inside itself": Hostile(of_nodes(inside_itself), "a node within itself"),
     "a cached node": Hostile(of_nodes(cached), "a CachedNode"),
     "nested": Hostile(of_nodes(nested), "nested more than"),
     "nested beyond parsers": Hostile(deeper_than_parsers_go, "nested more than"),
     "a key said twice": Hostile(said_twice, "a MethodNode"),
     "millions of values": Hostile(millions_of_values, "values, more than"),
-    "no node": Hostile(lambda d: model_file(d, zipped([("schema.json", "[]")])), "should be a node, found a list"),
+    "no node": Hostile(
+        lambda d: model_file(d, zipped([("schema.json", "[]")])), "should be a node, found a list"
+    ),
     "protocol of the future": Hostile(protocol(3), "protocol 3"),
     "protocol of the past": Hostile(protocol(0), "protocol 0"),
     "protocol that is true": Hostile(protocol(True), "protocol True"),
@@ -483,31 +559,51 @@ CORPUS: dict[str, Hostile] = {
         _array(lambda: npy(np.array("/etc/passwd")), "memmap"), "a NdArrayNode of numpy.memmap"
     ),
     "an array of a terabyte": Hostile(
-        _array(lambda: npy_that_claims("{'descr': '<f8', 'fortran_order': False, 'shape': (125000000000,), }")),
+        _array(
+            lambda: npy_that_claims(
+                "{'descr': '<f8', 'fortran_order': False, 'shape': (125000000000,), }"
+            )
+        ),
         ".npy: ",
     ),
     "an array of nothing": Hostile(
-        _array(lambda: npy_that_claims("{'descr': '<U0', 'fortran_order': False, 'shape': (9223372036854775807,), }")),
+        _array(
+            lambda: npy_that_claims(
+                "{'descr': '<U0', 'fortran_order': False, 'shape': (9223372036854775807,), }"
+            )
+        ),
         ".npy: ",
     ),
     "an array of records": Hostile(_array(lambda: npy(np.zeros(1, dtype=[("a", "f8")]))), ".npy: "),
     "an array that is a matrix": Hostile(
-        of_nodes(lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="schema.json")), "'schema.json'"
+        of_nodes(
+            lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="schema.json")
+        ),
+        "'schema.json'",
     ),
     "an array from elsewhere": Hostile(
-        of_nodes(lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="/etc/passwd")), "'/etc/passwd'"
+        of_nodes(
+            lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="/etc/passwd")
+        ),
+        "'/etc/passwd'",
     ),
     "one array for many nodes": Hostile(
-        of_nodes(lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="1.npy")), "'1.npy', which should"
+        of_nodes(lambda d: node("NdArrayNode", "numpy", "ndarray", type="numpy", file="1.npy")),
+        "'1.npy', which should",
     ),
     "a pickled matrix": Hostile(
         _matrix(lambda: csr(data=np.array([Pickled()], dtype=object))), "an array of Python objects"
     ),
-    "a matrix beyond its columns": Hostile(_matrix(lambda: csr(indices=np.array([10**9]))), ".npz: "),
+    "a matrix beyond its columns": Hostile(
+        _matrix(lambda: csr(indices=np.array([10**9]))), ".npz: "
+    ),
     "a matrix before its columns": Hostile(_matrix(lambda: csr(indices=np.array([-5]))), ".npz: "),
-    "a matrix with rows elsewhere": Hostile(_matrix(lambda: csr(indptr=np.array([0, 10**9]))), ".npz: "),
+    "a matrix with rows elsewhere": Hostile(
+        _matrix(lambda: csr(indptr=np.array([0, 10**9]))), ".npz: "
+    ),
     "a matrix of a terabyte": Hostile(
-        _matrix(lambda: zipped([("data.npy", bytes(1 << 22))], zipfile.ZIP_LZMA)), "data.npy: packed by another method"
+        _matrix(lambda: zipped([("data.npy", bytes(1 << 22))], zipfile.ZIP_LZMA)),
+        "data.npy: packed by another method",
     ),
     "a matrix of another format": Hostile(_matrix(lambda: csr(format=np.array(b"dia"))), ".npz: "),
     "two cards": Hostile(two_cards, "two members have the name 'card.json'"),
@@ -517,7 +613,9 @@ CORPUS: dict[str, Hostile] = {
     "a member from the root": Hostile(with_members(("/etc/up", b"")), "the member '/etc/up'"),
     "an inner member above": Hostile(inside(("../1.npy", npy([1.0]))), "the member '../1.npy'"),
     "an inner program": Hostile(inside(("run.py", b"")), "the member 'run.py'"),
-    "a link": Hostile(inside((member("1.npy", external_attr=0o120777 << 16), b"/etc/passwd")), "1.npy: a link"),
+    "a link": Hostile(
+        inside((member("1.npy", external_attr=0o120777 << 16), b"/etc/passwd")), "1.npy: a link"
+    ),
     "encrypted": Hostile(encrypted, "encrypted"),
     "a card of 500 MB": Hostile(padded_card, "the card has more than 16 MB"),
     "a card of 500 MB that says 1 kB": Hostile(padded_card_that_lies, "not a forerank model file"),

@@ -8,18 +8,29 @@ import numpy as np
 
 # --- Metrics ---
 #
-# `positive` is a list of booleans, `s` the scores, `w` the weights (all positive); one query at a time.
+# `positive` is a list of booleans, `s` the scores, `w` the weights (all positive); one query at a
+# time.
 
 
 def pair_credit(better: float, worse: float, ties: float = 0.5) -> float:
     return 1.0 if better > worse else ties if better == worse else 0.0
 
 
-def wmw(y: Sequence, s: Sequence, w: Sequence, prefers: Callable[[object, object], bool], ties: float = 0.5) -> float:
+def wmw(
+    y: Sequence,
+    s: Sequence,
+    w: Sequence,
+    prefers: Callable[[object, object], bool],
+    ties: float = 0.5,
+) -> float:
     """Share of the pairs with ``prefers(y_i, y_j)`` that are in order; NaN without such a pair."""
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if prefers(y[i], y[j])]
     total = sum(w[i] * w[j] for i, j in pairs)
-    return sum(w[i] * w[j] * pair_credit(s[i], s[j], ties) for i, j in pairs) / total if pairs else np.nan
+    return (
+        sum(w[i] * w[j] * pair_credit(s[i], s[j], ties) for i, j in pairs) / total
+        if pairs
+        else np.nan
+    )
 
 
 def roc_auc(positive: Sequence, s: Sequence, w: Sequence) -> float:
@@ -42,7 +53,9 @@ def operating_points(positive: Sequence, s: Sequence, w: Sequence) -> Iterator[t
 
 
 def partial_auc(positive: Sequence, s: Sequence, w: Sequence, low: float, high: float) -> float:
-    """The ROC curve is linear between its corners, so between two of them the midpoint rule is exact."""
+    """The ROC curve is linear between its corners, so between two of them the midpoint rule is
+    exact.
+    """
     fp, tp = zip(*operating_points(positive, s, w), strict=True)
     fpr, tpr = [f / fp[-1] for f in fp], [t / tp[-1] for t in tp]
     corners = sorted({low, high, *[f for f in fpr if low < f < high]})
@@ -57,7 +70,9 @@ def partial_auc(positive: Sequence, s: Sequence, w: Sequence, low: float, high: 
 
 def average_precision(positive: Sequence, s: Sequence, w: Sequence) -> float:
     points = list(operating_points(positive, s, w))
-    return sum((tp - before) / points[-1][1] * tp / (tp + fp) for (_, before), (fp, tp) in pairwise(points))
+    return sum(
+        (tp - before) / points[-1][1] * tp / (tp + fp) for (_, before), (fp, tp) in pairwise(points)
+    )
 
 
 def tpr_at_fpr(positive: Sequence, s: Sequence, w: Sequence, fpr: float) -> float:
@@ -79,7 +94,9 @@ def pos_at_top(positive: Sequence, s: Sequence, w: Sequence) -> float:
 
 
 def orders(s: Sequence) -> list[tuple[int, ...]]:
-    """Every order of the rows that the scores allow; each is equally likely under random tie-breaking."""
+    """Every order of the rows that the scores allow; each is equally likely under random
+    tie-breaking.
+    """
     return [p for p in permutations(range(len(s))) if all(s[a] >= s[b] for a, b in pairwise(p))]
 
 
@@ -108,11 +125,15 @@ def ndcg(worth: Sequence, s: Sequence, k: int | None) -> float:
 
 
 def delong_variance(positive: Sequence, s: Sequence) -> float:
-    """Variance of the AUC from the structural components of DeLong et al. (1988), over the matrix of all pairs."""
+    """Variance of the AUC from the structural components of DeLong et al. (1988), over the matrix
+    of all pairs.
+    """
     s_pos = [si for si, p in zip(s, positive, strict=True) if p]
     s_neg = [si for si, p in zip(s, positive, strict=True) if not p]
     credit = np.array([[pair_credit(a, b) for b in s_neg] for a in s_pos])
-    return credit.mean(axis=1).var(ddof=1) / len(s_pos) + credit.mean(axis=0).var(ddof=1) / len(s_neg)
+    return credit.mean(axis=1).var(ddof=1) / len(s_pos) + credit.mean(axis=0).var(ddof=1) / len(
+        s_neg
+    )
 
 
 # --- Sums over pairs ---
@@ -146,11 +167,16 @@ def all_pairs(loss, s: np.ndarray, w: np.ndarray, pairs: list[tuple[int, int]], 
 
 
 def bipartite(loss, s: np.ndarray, w: np.ndarray, positive: np.ndarray, u: np.ndarray):
-    """`all_pairs` for two classes with the pairs laid out as a matrix, for sizes where Python loops take too long."""
+    """`all_pairs` for two classes with the pairs laid out as a matrix, for sizes where Python loops
+    take too long.
+    """
     t = s[positive][:, None] - s[~positive]
     weight = np.outer(w[positive], w[~positive])
     weight /= weight.sum()
-    slope, curvature = weight * loss.slope(t), weight * loss.curvature(t) * (u[positive][:, None] - u[~positive])
+    slope, curvature = (
+        weight * loss.slope(t),
+        weight * loss.curvature(t) * (u[positive][:, None] - u[~positive]),
+    )
     gradient, product = np.zeros(s.size), np.zeros(s.size)
     gradient[positive], gradient[~positive] = slope.sum(axis=1), -slope.sum(axis=0)
     product[positive], product[~positive] = curvature.sum(axis=1), -curvature.sum(axis=0)
@@ -161,5 +187,9 @@ def bipartite(loss, s: np.ndarray, w: np.ndarray, positive: np.ndarray, u: np.nd
 
 
 def pair_units(X: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """The root mean square of each column's differences over all pairs of a positive and a negative row."""
-    return np.sqrt(np.mean([((row - X[~positive]) ** 2).mean(axis=0) for row in X[positive]], axis=0))
+    """The root mean square of each column's differences over all pairs of a positive and a negative
+    row.
+    """
+    return np.sqrt(
+        np.mean([((row - X[~positive]) ** 2).mean(axis=0) for row in X[positive]], axis=0)
+    )

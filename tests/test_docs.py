@@ -1,10 +1,12 @@
-"""The pages of docs/: code runs and prints what is shown, links lead somewhere, nothing is left out.
+"""The pages of docs/: code runs and prints what is shown, links lead somewhere, nothing is left
+out.
 
     python tests/test_docs.py [PAGE ...]     # write the shown outputs anew
 
-A block of `python` runs, the blocks of a page one after the other in one namespace; a block of `text` right behind it
-is what it prints. A block of `console` is a terminal session in a directory with the tables of `forerank demo`. Words
-and whole numbers must agree, others to two units of the last digit shown or a thousandth: processors differ.
+A block of `python` runs, the blocks of a page one after the other in one namespace; a block of
+`text` right behind it is what it prints. A block of `console` is a terminal session in a directory
+with the tables of `forerank demo`. Words and whole numbers must agree, others to two units of the
+last digit shown or a thousandth: processors differ.
 """
 
 import contextlib
@@ -21,13 +23,16 @@ import pytest
 
 import forerank
 import tour
-from forerank.demo import write_tables
+from forerank.workflows.demo import write_tables
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 
-FENCE = re.compile(r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$(?:\n\n?^```text\n(?P<shown>.*?)^```$)?", re.M | re.S)
+FENCE = re.compile(
+    r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$(?:\n\n?^```text\n(?P<shown>.*?)^```$)?",
+    re.M | re.S,
+)
 NUMBER = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
 LINK = re.compile(r"(?<!\\)!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.M)
@@ -48,7 +53,9 @@ def printed(code, namespace, name):
 def session(body, directory):
     """A console block with the output of its commands."""
     return "".join(
-        f"{line}\n{tour.output_of(line[2:], directory)}" for line in body.splitlines() if line.startswith("$ ")
+        f"{line}\n{tour.output_of(line[2:], directory)}"
+        for line in body.splitlines()
+        if line.startswith("$ ")
     )
 
 
@@ -58,16 +65,26 @@ def words_and_numbers(text):
 
 
 def assert_same_output(found, shown, where):
-    (found_words, found_numbers), (shown_words, shown_numbers) = words_and_numbers(found), words_and_numbers(shown)
+    (found_words, found_numbers), (shown_words, shown_numbers) = (
+        words_and_numbers(found),
+        words_and_numbers(shown),
+    )
     assert found_words == shown_words, f"{where} prints:\n{found}"
     for new, old in zip(found_numbers, shown_numbers, strict=True):
         mantissa, _, exponent = old.partition("e")
         unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-        assert abs(float(new) - float(old)) <= max(2.0001 * unit, 1e-3 * float(old)), f"{where} prints:\n{found}"
+        assert abs(float(new) - float(old)) <= max(2.0001 * unit, 1e-3 * float(old)), (
+            f"{where} prints:\n{found}"
+        )
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, path in PAGES.items() if re.search(r"^```(python|console)", path.read_text(), re.M)]
+    "name",
+    [
+        name
+        for name, path in PAGES.items()
+        if re.search(r"^```(python|console)", path.read_text(), re.M)
+    ],
 )
 def test_code_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch):
     write_tables(tmp_path)
@@ -86,7 +103,9 @@ def test_code_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch):
 def test_blocks_are_of_a_known_kind(name):
     kinds = {kind for kind, _, _ in runnable(PAGES[name].read_text())}
     assert kinds <= {"bash", "console", "python", "text", "toml"}
-    assert ">>>" not in PAGES[name].read_text(), "write a block of python, and what it prints as a block of text"
+    assert ">>>" not in PAGES[name].read_text(), (
+        "write a block of python, and what it prints as a block of text"
+    )
 
 
 # --- Links ---
@@ -160,13 +179,21 @@ def test_every_public_name_is_in_the_reference():
         for target in DIRECTIVE.findall(path.read_text())
     ]
     documented = [resolved(target) for target in targets]
-    missing = [name for name in forerank.__all__ if not any(getattr(forerank, name) is each for each in documented)]
+    missing = [
+        name
+        for name in forerank.__all__
+        if not any(getattr(forerank, name) is each for each in documented)
+    ]
     assert missing == []
 
 
 def test_every_ranker_is_in_the_table_of_objectives():
     page = PAGES["api/objectives.md"].read_text()
-    rankers = [name for name in forerank.__all__ if name[0].isupper() and hasattr(getattr(forerank, name), "rank")]
+    rankers = [
+        name
+        for name in forerank.__all__
+        if name[0].isupper() and hasattr(getattr(forerank, name), "rank")
+    ]
     assert [name for name in rankers if f"`{name}" not in page] == []
 
 
@@ -174,7 +201,9 @@ def test_pages_ask_for_nothing_from_elsewhere():
     """Scripts, styles, fonts and pictures come with the site."""
     assert not re.search(r"https?://", (ROOT / "mkdocs.yml").read_text())
     for name, path in PAGES.items():
-        assert not re.search(r"!\[[^\]]*\]\(https?:|<(script|link|img|iframe)\b", without_code(path.read_text())), name
+        assert not re.search(
+            r"!\[[^\]]*\]\(https?:|<(script|link|img|iframe)\b", without_code(path.read_text())
+        ), name
 
 
 # --- Writing the outputs anew ---
@@ -206,5 +235,9 @@ def written_anew(name, path):
 if __name__ == "__main__":
     warnings.simplefilter("error")
     for asked in sys.argv[1:] or PAGES:
-        page = PAGES[Path(asked).resolve().relative_to(DOCS).as_posix()] if Path(asked).exists() else PAGES[asked]
+        page = (
+            PAGES[Path(asked).resolve().relative_to(DOCS).as_posix()]
+            if Path(asked).exists()
+            else PAGES[asked]
+        )
         page.write_text(written_anew(page.relative_to(DOCS).as_posix(), page))

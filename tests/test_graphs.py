@@ -34,7 +34,9 @@ class TestNamedGraphs:
     def test_a_name_stands_for_its_edges(self, name, edges):
         written_out = check_edges(edges, CLASSES)
         named = numbered_edges(name, CLASSES)
-        expected = {(b, a) for a in range(4) for b in range(4) if b > a} if named is None else set(named)
+        expected = (
+            {(b, a) for a in range(4) for b in range(4) if b > a} if named is None else set(named)
+        )
         assert set(written_out) == expected
 
     def test_bipartite(self):
@@ -43,7 +45,9 @@ class TestNamedGraphs:
         with pytest.raises(ValueError, match=r'graph="bipartite" is for two classes, and y has 4'):
             numbered_edges("bipartite", CLASSES)
 
-    @pytest.mark.parametrize("graph", ["order", "chain", "one-against-rest", [("c", "a"), ("b", "a"), ("d", "b")]])
+    @pytest.mark.parametrize(
+        "graph", ["order", "chain", "one-against-rest", [("c", "a"), ("b", "a"), ("d", "b")]]
+    )
     @pytest.mark.parametrize("grouped", [False, True])
     def test_blocks_hold_exactly_the_pairs_of_the_graph(self, graph, grouped):
         rng = np.random.default_rng(3)
@@ -54,7 +58,9 @@ class TestNamedGraphs:
         every = check_edges(graphs.order(CLASSES.tolist()), CLASSES) if edges is None else edges
         blocks = PairBlocks.build(grade, weight=weight, group=group, edges=edges)
         expected = oracles.pairs_of(grade, group, lambda a, b: (a, b) in every)
-        assert sorted(pairs_in(blocks)) == sorted((i, j) for i, j in expected if weight[i] * weight[j] > 0)
+        assert sorted(pairs_in(blocks)) == sorted(
+            (i, j) for i, j in expected if weight[i] * weight[j] > 0
+        )
 
     def test_a_chain_of_many_grades_has_no_more_entries_than_two_per_row(self):
         blocks = PairBlocks.build(np.arange(3000), edges=numbered_edges("chain", np.arange(3000)))
@@ -79,16 +85,27 @@ class TestNamedGraphs:
 
 class TestRefusals:
     def test_labels_become_numbers(self):
-        assert check_edges([("good", "bad"), ("good", "fair")], np.array(["bad", "fair", "good"])) == [(2, 0), (2, 1)]
+        assert check_edges(
+            [("good", "bad"), ("good", "fair")], np.array(["bad", "fair", "good"])
+        ) == [(2, 0), (2, 1)]
 
     @pytest.mark.parametrize(
         ("edges", "message"),
         [
             ([("a", "b"), ("b", "a")], r"cycle through the edges \('a', 'b'\), \('b', 'a'\)"),
             ([("a", "a")], r"cycle through the edges \('a', 'a'\)"),
-            ([("a", "b"), ("b", "c"), ("c", "a")], r"\('a', 'b'\), \('b', 'c'\), \('c', 'a'\): no ranking"),
-            ([("d", "a"), ("a", "b"), ("b", "c"), ("c", "b")], r"the edges \('b', 'c'\), \('c', 'b'\): no ranking"),
-            ([("a", "z")], r"Edge \('a', 'z'\) of the preference graph names class 'z', which y does not contain"),
+            (
+                [("a", "b"), ("b", "c"), ("c", "a")],
+                r"\('a', 'b'\), \('b', 'c'\), \('c', 'a'\): no ranking",
+            ),
+            (
+                [("d", "a"), ("a", "b"), ("b", "c"), ("c", "b")],
+                r"the edges \('b', 'c'\), \('c', 'b'\): no ranking",
+            ),
+            (
+                [("a", "z")],
+                r"Edge \('a', 'z'\) of the preference graph names class 'z', which y does not contain",
+            ),
             ([("a", "b", "c")], r"is a pair \(preferred, other\); got"),
             (["ab"], r"is a pair \(preferred, other\); got 'ab'"),
             ([], "has no edges"),
@@ -107,13 +124,17 @@ class TestRefusals:
 
     def test_weights_that_leave_no_pair(self):
         X, y = np.ones((6, 1)), np.array([0, 1, 2, 0, 1, 2])
-        with pytest.raises(ValueError, match=r"no two rows belong to classes .* \(classes with rows: \[0, 2\]\)"):
+        with pytest.raises(
+            ValueError, match=r"no two rows belong to classes .* \(classes with rows: \[0, 2\]\)"
+        ):
             PairwiseRanker(graph="chain").fit(X, y, sample_weight=y != 1)
         with pytest.raises(ValueError, match="Only rows of class 2 have a positive sample_weight"):
             PairwiseRanker(graph="order").fit(X, y, sample_weight=y == 2)
 
     def test_unknown_names(self):
-        with pytest.raises(ValueError, match=r"graph must be one of 'order', 'chain', .* got 'ladder'"):
+        with pytest.raises(
+            ValueError, match=r"graph must be one of 'order', 'chain', .* got 'ladder'"
+        ):
             numbered_edges("ladder", CLASSES)
 
 

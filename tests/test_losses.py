@@ -10,7 +10,9 @@ LOSSES = [
     ErfcLogistic(),
 ]
 # Margins away from the kinks at 1 and 0.7.
-MARGINS = np.concatenate([np.linspace(-4.0, 0.65, 30), np.linspace(0.75, 0.95, 5), np.linspace(1.05, 5.0, 20)])
+MARGINS = np.concatenate(
+    [np.linspace(-4.0, 0.65, 30), np.linspace(0.75, 0.95, 5), np.linspace(1.05, 5.0, 20)]
+)
 SMALL = 1e-5
 
 
@@ -61,7 +63,9 @@ def test_smoothing_loses_at_most_half_its_width(width):
 
 
 def test_unknown_loss_names_the_choices():
-    with pytest.raises(ValueError, match="'absolute' is not known; choose one of 'erfc', 'exponential', 'hinge'"):
+    with pytest.raises(
+        ValueError, match="'absolute' is not known; choose one of 'erfc', 'exponential', 'hinge'"
+    ):
         get_loss("absolute")
     with pytest.raises(ValueError, match="width must be positive"):
         SmoothedHinge(0.0)

@@ -8,7 +8,7 @@ import pytest
 
 import forerank
 from forerank import losses, metrics, objectives, pairsums, solvers
-from forerank.cli import _EXTRAS
+from forerank.cli.app import _EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -18,15 +18,24 @@ def test_public_names_exist_and_are_sorted(module):
     names = module.__all__
     assert all(hasattr(module, name) for name in names)
     # Constants, then classes, then functions, each in order, as the linter sorts them.
-    assert names == sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    assert names == sorted(
+        names, key=lambda name: (not name.isupper(), not name[0].isupper(), name)
+    )
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_import_is_light_and_using_it_loads_no_optional_package():
-    assert run("import sys, forerank; print(*{'numba', 'sklearn', 'matplotlib'} & set(sys.modules))").split() == []
+    assert (
+        run(
+            "import sys, forerank; print(*{'numba', 'sklearn', 'matplotlib'} & set(sys.modules))"
+        ).split()
+        == []
+    )
     # scikit-learn itself loads pandas where it is installed.
     code = "import sys; from forerank import PairwiseRanker; print(*{'matplotlib', 'rich'} & set(sys.modules))"
     assert run(code).split() == []
@@ -60,7 +69,9 @@ print(sum(sum(f.stats.cache_hits.values()) for f in kernels), sum(sum(f.stats.ca
 
 
 def test_the_examples_of_the_readme_run(capsys):
-    ranking, labelling = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    ranking, labelling = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL
+    )
     namespace: dict = {}
     exec(ranking, namespace)
     mean, reason = capsys.readouterr().out.splitlines()
@@ -79,24 +90,39 @@ def extra_packages(extras, name):
     for requirement in extras[name]:
         own = re.fullmatch(r"forerank\[(.*)\]", requirement)
         if own:
-            packages |= {each for part in own[1].split(",") for each in extra_packages(extras, part)}
+            packages |= {
+                each for part in own[1].split(",") for each in extra_packages(extras, part)
+            }
         else:
             packages.add(re.match(r"[\w-]+", requirement)[0])
     return packages
 
 
 def test_the_line_of_the_readme_installs_what_its_commands_need():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    lines = re.findall(r"^pip install '(forerank|\.)\[(\w+)\]'", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    lines = re.findall(
+        r"^pip install '(forerank|\.)\[(\w+)\]'",
+        (ROOT / "README.md").read_text(),
+        flags=re.MULTILINE,
+    )
     assert lines == [("forerank", "report"), (".", "report")]
-    assert extra_packages(extras, "report") >= _EXTRAS.keys() - {"onnx"}  # no command of the README needs it
+    assert extra_packages(extras, "report") >= _EXTRAS.keys() - {
+        "onnx"
+    }  # no command of the README needs it
     assert extra_packages(extras, "all") >= _EXTRAS.keys()
     for package, extra in _EXTRAS.items():
         assert package in extra_packages(extras, extra)
 
 
 def test_the_repository_names_no_machine():
-    tracked = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("scripts/*")]
+    tracked = [
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("*.md"),
+        *ROOT.glob("scripts/*"),
+    ]
     assert len(tracked) > 20
     for path in tracked:
         assert not re.search(r"/(work|root|home)/", path.read_text()), path

@@ -4,7 +4,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from forerank import PairwiseRanker
-from forerank.threads import serial_blas
+from forerank._kernels import serial_blas
 
 
 def blas_threads():
@@ -28,6 +28,8 @@ def test_fits_in_threads_agree_with_fits_in_turn():
     X, y = rng.standard_normal((60_000, 3)), rng.integers(0, 3, 60_000)
     alone = PairwiseRanker("logistic", graph="order").fit(X, y).coef_
     with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda _: PairwiseRanker("logistic", graph="order").fit(X, y).coef_, range(12)))
+        together = list(
+            pool.map(lambda _: PairwiseRanker("logistic", graph="order").fit(X, y).coef_, range(12))
+        )
     for coef in together:
         np.testing.assert_array_equal(coef, alone)

@@ -3,15 +3,19 @@
 import re
 
 import tour
-from forerank.demo import write_tables
+from forerank.workflows.demo import write_tables
 
 
 def test_the_list_in_the_readme(tmp_path):
     write_tables(tmp_path)
-    assert tour.output_of("forerank fit tumours.csv --target diagnosis -o my.forerank --quiet", tmp_path)
+    assert tour.output_of(
+        "forerank fit tumours.csv --target diagnosis -o my.forerank --quiet", tmp_path
+    )
     page = tour.README.read_text()
     again = tour.replayed(page, tmp_path)
-    assert [rounded(line) for line in again.splitlines()] == [rounded(line) for line in page.splitlines()]
+    assert [rounded(line) for line in again.splitlines()] == [
+        rounded(line) for line in page.splitlines()
+    ]
 
 
 def rounded(line):

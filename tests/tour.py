@@ -1,6 +1,7 @@
 """Terminal sessions in pages: their commands are run, and their output compared or written anew.
 
-python tests/tour.py      # write the session of the README anew; python tests/test_docs.py those of docs/
+python tests/tour.py      # write the session of the README anew; python tests/test_docs.py those of
+docs/
 """
 
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from forerank.demo import write_tables
+from forerank.workflows.demo import write_tables
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -20,14 +21,22 @@ def replayed(page: str, directory: Path) -> str:
 
     def run(block: re.Match) -> str:
         commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
-        return "```console\n" + "".join(f"{line}\n{output_of(line[2:], directory)}" for line in commands) + "```"
+        return (
+            "```console\n"
+            + "".join(f"{line}\n{output_of(line[2:], directory)}" for line in commands)
+            + "```"
+        )
 
     return re.sub(r"```console\n(.*?)```", run, page, flags=re.DOTALL)
 
 
 def output_of(command: str, directory: Path) -> str:
     bin_directory = Path(sys.executable).parent
-    surroundings = {**os.environ, "COLUMNS": "110", "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}"}
+    surroundings = {
+        **os.environ,
+        "COLUMNS": "110",
+        "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
+    }
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+from benchmarks.papers.common import Results, provenance, pyplot, table
 
 from forerank.active import RecallBound, paired_t
-from forerank.papers.common import Results, provenance, pyplot, table
 
 from . import protocol
 
@@ -23,9 +23,14 @@ recall of 0.95 or more. "read": records read, as a share of all, the mean over r
 REVIEWS = "Records to find 95 % of the relevant ones, the mean over the seedings."
 
 
-def write(results: Results, reviews: list[str], methods: list[str], out: Path, *, quick: bool) -> Path:
+def write(
+    results: Results, reviews: list[str], methods: list[str], out: Path, *, quick: bool
+) -> Path:
     """Draw the figure and write the page."""
-    records = {m: [r for r in results.select(kind="run", method=m) if r["review"] in reviews] for m in methods}
+    records = {
+        m: [r for r in results.select(kind="run", method=m) if r["review"] in reviews]
+        for m in methods
+    }
     records = {m: rs for m, rs in records.items() if {r["review"] for r in rs} == set(reviews)}
     _figure(records, out / "recall.png")
     sections = {
@@ -44,10 +49,14 @@ def write(results: Results, reviews: list[str], methods: list[str], out: Path, *
 
 def by_review(records: list[dict], reviews: list[str], recall: str) -> np.ndarray:
     """The mean over the seedings of each review."""
-    return np.array([np.mean([r["to"][recall] for r in records if r["review"] == name]) for name in reviews])
+    return np.array(
+        [np.mean([r["to"][recall] for r in records if r["review"] == name]) for name in reviews]
+    )
 
 
-def against_reference(records: dict[str, list[dict]], method: str, reviews: list[str], recall: str = "0.95"):
+def against_reference(
+    records: dict[str, list[dict]], method: str, reviews: list[str], recall: str = "0.95"
+):
     """The paired test over the reviews, on the seedings that the method has."""
     seedings = {(r["review"], r["seeding"]) for r in records[method]}
     peer = [r for r in records[protocol.REFERENCE] if (r["review"], r["seeding"]) in seedings]
@@ -56,9 +65,13 @@ def against_reference(records: dict[str, list[dict]], method: str, reviews: list
 
 def _verdicts(records: dict[str, list[dict]], reviews: list[str]) -> list[str]:
     full = max(len(rs) for rs in records.values())
-    means = {m: by_review(rs, reviews, "0.95").mean() for m, rs in records.items() if len(rs) == full}
+    means = {
+        m: by_review(rs, reviews, "0.95").mean() for m, rs in records.items() if len(rs) == full
+    }
     best = min(means, key=means.__getitem__)
-    lines = [f"- Of the methods with all seedings, {best} reads least to 95 %: {means[best]:.1f} records."]
+    lines = [
+        f"- Of the methods with all seedings, {best} reads least to 95 %: {means[best]:.1f} records."
+    ]
     ours = "all pairs and the unread, greedy"
     for recall in ("0.5", "0.8", "0.95", "1.0"):
         test = against_reference(records, ours, reviews, recall)
@@ -79,17 +92,38 @@ def _verdicts(records: dict[str, list[dict]], reviews: list[str]) -> list[str]:
 
 def _methods(records: dict[str, list[dict]], reviews: list[str]) -> str:
     rows = []
-    for method, rs in sorted(records.items(), key=lambda item: by_review(item[1], reviews, "0.95").mean()):
+    for method, rs in sorted(
+        records.items(), key=lambda item: by_review(item[1], reviews, "0.95").mean()
+    ):
         test = against_reference(records, method, reviews)
         difference = (
-            "" if method == protocol.REFERENCE else f"{test.difference:+.1f} [{test.low:+.1f}, {test.high:+.1f}]"
+            ""
+            if method == protocol.REFERENCE
+            else f"{test.difference:+.1f} [{test.low:+.1f}, {test.high:+.1f}]"
         )
-        figures = [f"{by_review(rs, reviews, recall).mean():.1f}" for recall in ("0.5", "0.8", "0.95", "1.0")]
-        saved = np.mean([np.mean([r["wss"] for r in rs if r["review"] == name]) for name in reviews])
+        figures = [
+            f"{by_review(rs, reviews, recall).mean():.1f}"
+            for recall in ("0.5", "0.8", "0.95", "1.0")
+        ]
+        saved = np.mean(
+            [np.mean([r["wss"] for r in rs if r["review"] == name]) for name in reviews]
+        )
         per_round = 1000 * sum(r["seconds"] for r in rs) / max(sum(r["rounds"] for r in rs), 1)
         milliseconds = "" if method == protocol.ASREVIEW else f"{per_round:.0f}"
-        rows.append((method, *figures, f"{saved:.3f}", difference, milliseconds, len(rs) // len(reviews)))
-    head = ("method", "50 %", "80 %", "95 %", "100 %", "WSS@95", "difference", "ms per round", "seedings")
+        rows.append(
+            (method, *figures, f"{saved:.3f}", difference, milliseconds, len(rs) // len(reviews))
+        )
+    head = (
+        "method",
+        "50 %",
+        "80 %",
+        "95 %",
+        "100 %",
+        "WSS@95",
+        "difference",
+        "ms per round",
+        "seedings",
+    )
     return table(head, rows)
 
 
@@ -103,7 +137,9 @@ def _stopping(records: dict[str, list[dict]]) -> str:
         kept = np.mean([recall >= 0.95 - 1e-9 for _, recall in ends])
         read = np.mean([end / r["n_records"] for (end, _), r in zip(ends, rs, strict=True)])
         needed = np.mean([r["to"]["0.95"] / r["n_records"] for r in rs])
-        rows.append((method, f"{kept:.1%}", f"{read:.1%}", f"{1 - read:.1%}", f"{needed:.1%}", len(rs)))
+        rows.append(
+            (method, f"{kept:.1%}", f"{read:.1%}", f"{1 - read:.1%}", f"{needed:.1%}", len(rs))
+        )
     return table(("method", "kept", "read", "saved", "needed", "runs"), rows)
 
 
@@ -114,7 +150,9 @@ def _reviews(records: dict[str, list[dict]], reviews: list[str]) -> str:
         first = next(r for r in records[protocol.REFERENCE] if r["review"] == name)
         means = [f"{by_review(records[m], [name], '0.95')[0]:.0f}" for m in shown]
         rows.append((name, first["n_records"], first["n_relevant"], *means))
-    return table(("review", "records", "relevant", *(m.removesuffix(", greedy") for m in shown)), rows)
+    return table(
+        ("review", "records", "relevant", *(m.removesuffix(", greedy") for m in shown)), rows
+    )
 
 
 def _figure(records: dict[str, list[dict]], path: Path) -> None:
@@ -123,15 +161,24 @@ def _figure(records: dict[str, list[dict]], path: Path) -> None:
     share = np.linspace(0.0, 1.0, 401)
     groups = (
         ("rankers, greedy", [m for m in records if m.endswith("greedy")]),
-        ("strategies", [m for m in records if m.startswith("all pairs and the unread") or m == "random"]),
+        (
+            "strategies",
+            [m for m in records if m.startswith("all pairs and the unread") or m == "random"],
+        ),
     )
     for panel, (title, shown) in zip(panels, groups, strict=True):
         for k, method in enumerate(shown):
             curves = []
             for record in records[method]:
-                recall = np.concatenate([[0.0], np.cumsum(protocol.relevant_of(record)) / record["n_relevant"]])
+                recall = np.concatenate(
+                    [[0.0], np.cumsum(protocol.relevant_of(record)) / record["n_relevant"]]
+                )
                 curves.append(recall[(share * record["n_records"]).astype(int)])
-            label = method.removesuffix(", greedy") if title.startswith("rankers") else method.rsplit(", ", 1)[-1]
+            label = (
+                method.removesuffix(", greedy")
+                if title.startswith("rankers")
+                else method.rsplit(", ", 1)[-1]
+            )
             panel.plot(share, np.mean(curves, axis=0), label=label, color=f"C{k}")
         panel.axhline(0.95, color="0.6", linestyle=":", linewidth=1)
         panel.set(title=title, xlabel="share of the records read", xlim=(0, 1), ylim=(0, 1.01))

@@ -17,7 +17,8 @@ from sklearn.svm import LinearSVC
 from forerank import PairwiseRanker, PointwiseRanker, TopPush, datasets
 from forerank.active import PoolRanker, Reading, RecallBound, Simulation, simulate
 
-# One relevant and one irrelevant record known; then one at a time, and 5 % of what was read when that is more.
+# One relevant and one irrelevant record known; then one at a time, and 5 % of what was read when
+# that is more.
 SEEDS = (1, 1)
 BATCH = 0.05
 N_SEEDINGS = 10
@@ -31,7 +32,8 @@ def constants() -> dict[str, Any]:
 
 
 class WeightedSVM(BaseEstimator):
-    """The reference: squared-hinge SVM, C = 0.11, relevant records weighing 9.8 times all irrelevant ones together.
+    """The reference: squared-hinge SVM, C = 0.11, relevant records weighing 9.8 times all
+    irrelevant ones together.
 
     Weights have the mean one; C multiplies a sum over the records.
     """
@@ -45,7 +47,9 @@ class WeightedSVM(BaseEstimator):
         weight = np.where(y == 1, 1.0, n_relevant / (self.ratio * (y.size - n_relevant)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # liblinear's limit of iterations
-            self.svm_ = LinearSVC(C=self.C).fit(X, y, sample_weight=weight * (y.size / weight.sum()))
+            self.svm_ = LinearSVC(C=self.C).fit(
+                X, y, sample_weight=weight * (y.size / weight.sum())
+            )
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -53,7 +57,9 @@ class WeightedSVM(BaseEstimator):
 
 
 class PerLabel(BaseEstimator):
-    """One of our rankers with alpha = 1 / (C n) for n labelled records, as the C of an SVM means it."""
+    """One of our rankers with alpha = 1 / (C n) for n labelled records, as the C of an SVM means
+    it.
+    """
 
     def __init__(self, ranker: Any, C: float = 1.0) -> None:
         self.ranker = ranker
@@ -85,12 +91,15 @@ def has_asreview() -> bool:
 def names() -> list[str]:
     """The reviews that are there."""
     return sorted(
-        path.name.removesuffix(".csv.gz") for path in (datasets.data_directory() / "reviews").glob("*.csv.gz")
+        path.name.removesuffix(".csv.gz")
+        for path in (datasets.data_directory() / "reviews").glob("*.csv.gz")
     )
 
 
 def read(name: str) -> pd.DataFrame:
-    return pd.read_csv(datasets.data_directory() / "reviews" / f"{name}.csv.gz").fillna({"title": "", "abstract": ""})
+    return pd.read_csv(datasets.data_directory() / "reviews" / f"{name}.csv.gz").fillna(
+        {"title": "", "abstract": ""}
+    )
 
 
 @cache
@@ -98,7 +107,9 @@ def features(name: str) -> tuple[sp.csr_matrix, NDArray]:
     """tf-idf of the words and pairs of words of title and abstract."""
     frame = read(name)
     tfidf = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)
-    return tfidf.fit_transform(frame["title"] + " " + frame["abstract"]).tocsr(), frame["label"].to_numpy()
+    return tfidf.fit_transform(frame["title"] + " " + frame["abstract"]).tocsr(), frame[
+        "label"
+    ].to_numpy()
 
 
 def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict]:
@@ -107,7 +118,15 @@ def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict
     if method == ASREVIEW:
         found = _by_asreview(name, seeding, batch)
     elif method == "random":
-        found = simulate(X, y, strategy="random", seeds=SEEDS, batch=batch, until_recall=1.0, random_state=seeding)
+        found = simulate(
+            X,
+            y,
+            strategy="random",
+            seeds=SEEDS,
+            batch=batch,
+            until_recall=1.0,
+            random_state=seeding,
+        )
     else:
         ranker, strategy = method.rsplit(", ", 1)
         found = simulate(
@@ -120,7 +139,9 @@ def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict
             until_recall=1.0,
             random_state=seeding,
         )
-    return [{"kind": "run", "review": name, "seeding": seeding, "method": method, **_figures(found)}]
+    return [
+        {"kind": "run", "review": name, "seeding": seeding, "method": method, **_figures(found)}
+    ]
 
 
 def _figures(found: Simulation) -> dict[str, Any]:
@@ -138,7 +159,9 @@ def _figures(found: Simulation) -> dict[str, Any]:
 
 
 def _by_asreview(name: str, seeding: int, batch: float) -> Simulation:
-    """The default model of asreview, features and all, from the same seeds and with the same batches."""
+    """The default model of asreview, features and all, from the same seeds and with the same
+    batches.
+    """
     from asreview import ActiveLearningCycle
     from asreview.models.models import get_ai_config
     from asreview.simulation.simulate import Simulate
@@ -147,14 +170,21 @@ def _by_asreview(name: str, seeding: int, batch: float) -> Simulation:
     begun = simulate(X, y, seeds=SEEDS, rounds=0, random_state=seeding)
     cycle = ActiveLearningCycle.from_meta(get_ai_config()["value"])
     cycle.n_query = lambda results: max(1, int(batch * (len(results) - len(begun.seeds))))
-    simulation = Simulate(_asreview_features(name, cycle), y, cycle, skip_transform=True, print_progress=False)
+    simulation = Simulate(
+        _asreview_features(name, cycle), y, cycle, skip_transform=True, print_progress=False
+    )
     simulation.label(begun.seeds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         simulation.review()
     order = simulation._results["record_id"].to_numpy()[len(begun.seeds) :]
     return Simulation(
-        order.tolist(), y[order].tolist(), begun.n_records, begun.n_relevant, begun.seeds, [0, order.size]
+        order.tolist(),
+        y[order].tolist(),
+        begun.n_records,
+        begun.n_relevant,
+        begun.seeds,
+        [0, order.size],
     )
 
 
@@ -179,7 +209,8 @@ def stopped_at(record: dict, rule: RecallBound) -> tuple[int, float]:
     relevant = relevant_of(record)
     finds = np.flatnonzero(relevant)
     bounds = [0, *(finds + 1).tolist(), relevant.size]
-    # Within a run without a find the bound only rises: search each run by halves instead of looking everywhere.
+    # Within a run without a find the bound only rises: search each run by halves instead of looking
+    # everywhere.
     for low, high in pairwise(bounds):
         if _reached(rule, relevant, low):
             return low, float(relevant[:low].sum() / relevant.sum())

@@ -1,12 +1,13 @@
-"""Ranker(metric=...) against every single method and LogisticRegressionCV, by nested cross-validation.
+"""Ranker(metric=...) against every single method and LogisticRegressionCV, by nested
+cross-validation.
 
     scripts/bench choice [--data letter,a9a] [--out bench-output/choice.jsonl]
 
-Outer folds are the same for all. `Ranker` sees the training rows of an outer fold and nothing else. A single method is
-tuned on the same grid of penalties by inner folds of the same kind, and refitted; LogisticRegressionCV has ten
-strengths, the same number of folds and as many jobs. Differences are tested by the corrected resampled t-test.
-A single method that needs more than LIMIT times as long as the slowest of the three choices of Ranker on an outer fold
-is given up, and named.
+Outer folds are the same for all. `Ranker` sees the training rows of an outer fold and nothing else.
+A single method is tuned on the same grid of penalties by inner folds of the same kind, and
+refitted; LogisticRegressionCV has ten strengths, the same number of folds and as many jobs.
+Differences are tested by the corrected resampled t-test. A single method that needs more than LIMIT
+times as long as the slowest of the three choices of Ranker on an outer fold is given up, and named.
 Each line of the record is one data set, measure and outer fold; what is there is not done again.
 """
 
@@ -24,13 +25,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import Ranker, datasets
-from forerank.comparison.results import corrected_t_test
 from forerank.design import make_design
-from forerank.estimators.menu import METHODS, method_names, metric_function
-from forerank.estimators.paths import check_alphas
-from forerank.estimators.search import quick
+from forerank.metrics.registry import metric_function
+from forerank.selection.methods import METHODS, method_names
+from forerank.selection.search import quick
+from forerank.solvers.path import check_alphas
+from forerank.workflows.compare.result import corrected_t_test
 
-SETS = ["diabetes", "spambase", "letter", "shuttle", "bank", "a9a", "w8a_train", "connect4", "nslkdd"]
+SETS = [
+    "diabetes",
+    "spambase",
+    "letter",
+    "shuttle",
+    "bank",
+    "a9a",
+    "w8a_train",
+    "connect4",
+    "nslkdd",
+]
 SETS += ["news20_bydate_forsale"]
 METRICS = ["auc", "ap", "pos_at_top"]
 LIMIT, PATIENCE = 1.5, 2.0
@@ -47,7 +59,9 @@ def tuned_alone(name, X, y, X_test, deadline):
     alphas = check_alphas(10)
     ranker = METHODS[name].make(None)
     results = np.full((len(METRICS), FOLDS, alphas.size), np.nan)
-    for k, (train, test) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)):
+    for k, (train, test) in enumerate(
+        StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)
+    ):
         A, B = scaled(X[train], X[test])
         for place, fitted in enumerate(quick(ranker)._walk(A, y[train], alphas)):
             scores = make_design(B).scores(fitted.coef_[0])
@@ -75,7 +89,9 @@ def one_fold(data, name, fold, train, test, given_up, options):
         clock = time.perf_counter()
         ranker = Ranker(metric, random_state=0, n_jobs=options.jobs).fit(X[train], y[train])
         seconds[metric] = time.perf_counter() - clock
-        values[metric]["Ranker"] = float(measured[metric](y[test], ranker.decision_function(X[test])))
+        values[metric]["Ranker"] = float(
+            measured[metric](y[test], ranker.decision_function(X[test]))
+        )
         chosen[metric] = [ranker.best_method_, ranker.best_alpha_]
     clock = time.perf_counter()
     scaler = MaxAbsScaler() if sp.issparse(X) else StandardScaler()
@@ -130,10 +146,17 @@ def summary(records):
                 if method != "LogisticRegressionCV" and theirs.mean() > best[1]:
                     best = (method, float(theirs.mean()))
             tied += not beaten_by
-            peers.append(own.mean() - np.mean([f["values"][metric]["LogisticRegressionCV"] for f in folds]))
+            peers.append(
+                own.mean() - np.mean([f["values"][metric]["LogisticRegressionCV"] for f in folds])
+            )
             peer = np.mean([f["values"][metric]["LogisticRegressionCV"] for f in folds])
             ratio = np.exp(
-                np.mean([np.log(f["seconds"][metric] / f["seconds"]["LogisticRegressionCV"]) for f in folds])
+                np.mean(
+                    [
+                        np.log(f["seconds"][metric] / f["seconds"]["LogisticRegressionCV"])
+                        for f in folds
+                    ]
+                )
             )
             ratios.append(ratio)
             print(
@@ -142,8 +165,12 @@ def summary(records):
             )
         overall = np.exp(np.mean(np.log(ratios)))
         print(f"  at worst {min(peers):+.4f} against LogisticRegressionCV")
-        print(f"  best or tied on {tied} of {len(ratios)}; time ratio, geometric mean: {overall:.2f}")
-    given_up = {name: folds[-1]["given_up"] for name, folds in by_set.items() if folds[-1]["given_up"]}
+        print(
+            f"  best or tied on {tied} of {len(ratios)}; time ratio, geometric mean: {overall:.2f}"
+        )
+    given_up = {
+        name: folds[-1]["given_up"] for name, folds in by_set.items() if folds[-1]["given_up"]
+    }
     print("\ngiven up as too slow:", given_up)
 
 
@@ -151,17 +178,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=",".join(SETS))
     parser.add_argument("--out", type=Path, default=Path("bench-output/choice.jsonl"))
-    parser.add_argument("--jobs", type=int, default=2, help="threads of Ranker, processes of LogisticRegressionCV")
     parser.add_argument(
-        "--no-singles", action="store_true", help="Ranker and LogisticRegressionCV only, for their times"
+        "--jobs", type=int, default=2, help="threads of Ranker, processes of LogisticRegressionCV"
     )
-    parser.add_argument("--cap", type=float, default=np.inf, help="most seconds of a single method on an outer fold")
+    parser.add_argument(
+        "--no-singles",
+        action="store_true",
+        help="Ranker and LogisticRegressionCV only, for their times",
+    )
+    parser.add_argument(
+        "--cap", type=float, default=np.inf, help="most seconds of a single method on an outer fold"
+    )
     parser.add_argument("--metrics", default=",".join(METRICS))
     parser.add_argument("--summary", action="store_true", help="only print what is in the record")
     options = parser.parse_args()
     METRICS[:] = options.metrics.split(",")
     warnings.simplefilter("ignore")
-    records = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    records = (
+        [json.loads(line) for line in options.out.read_text().splitlines()]
+        if options.out.exists()
+        else []
+    )
     done = {(record["data"], record["fold"]) for record in records}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for name in [] if options.summary else options.data.split(","):
@@ -176,7 +213,13 @@ def main():
             records.append(record)
             with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-            print(name, fold, {m: round(s, 2) for m, s in record["seconds"].items()}, record["chosen"], flush=True)
+            print(
+                name,
+                fold,
+                {m: round(s, 2) for m, s in record["seconds"].items()},
+                record["chosen"],
+                flush=True,
+            )
     summary(records)
 
 

@@ -1,4 +1,5 @@
-"""Sums of erfc to a precision against the double loop compiled the same way, and their growth in time and memory.
+"""Sums of erfc to a precision against the double loop compiled the same way, and their growth in
+time and memory.
 
 scripts/bench erfc [--points 51200] [--largest 10_000_000] [--all-targets]
 """
@@ -32,8 +33,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=51_200, help="sources, and as many targets")
     parser.add_argument("--eps", type=float, default=1e-10)
-    parser.add_argument("--largest", type=int, default=10_000_000, help="points on either side, for the growth")
-    parser.add_argument("--all-targets", action="store_true", help="the loop over all targets, not a tenth")
+    parser.add_argument(
+        "--largest", type=int, default=10_000_000, help="points on either side, for the growth"
+    )
+    parser.add_argument(
+        "--all-targets", action="store_true", help="the loop over all targets, not a tenth"
+    )
     args = parser.parse_args()
     console = Console(width=110)
     y, z = points(args.points)
@@ -46,10 +51,20 @@ def main() -> None:
     fast = best(lambda: erfc_sum(y, z, eps=args.eps), 15)
     error = np.abs(erfc_sum(some, z, eps=args.eps) - exact).max() / z.size
     how = "" if args.all_targets else f", from {some.size:,} targets"
-    console.print(f"{args.points:,} x {args.points:,} terms at eps = {args.eps:g}: double loop {loop:.1f} s{how};")
-    console.print(f"series {1000 * fast:.2f} ms, {loop / fast:,.0f} times faster; error {error:.1e}")
+    console.print(
+        f"{args.points:,} x {args.points:,} terms at eps = {args.eps:g}: double loop {loop:.1f} s{how};"
+    )
+    console.print(
+        f"series {1000 * fast:.2f} ms, {loop / fast:,.0f} times faster; error {error:.1e}"
+    )
     table = Table(title=f"Growth at eps = {args.eps:g}")
-    for column in ("points on either side", "ms", "for 4x points", "ns per point", "peak memory / points"):
+    for column in (
+        "points on either side",
+        "ms",
+        "for 4x points",
+        "ns per point",
+        "peak memory / points",
+    ):
         table.add_column(column, justify="right")
     before = 0.0
     for n in [args.largest // 4**k for k in range(5, -1, -1)]:
@@ -60,7 +75,9 @@ def main() -> None:
         peak = tracemalloc.get_traced_memory()[1] / (y.nbytes + z.nbytes)
         tracemalloc.stop()
         growth = f"{now / before:.2f}" if before else ""
-        table.add_row(f"{n:,}", f"{1000 * now:.2f}", growth, f"{1e9 * now / (2 * n):.1f}", f"{peak:.1f}")
+        table.add_row(
+            f"{n:,}", f"{1000 * now:.2f}", growth, f"{1e9 * now / (2 * n):.1f}", f"{peak:.1f}"
+        )
         before = now
     console.print(table)
 

@@ -1,11 +1,12 @@
-"""From a file to a model and to a ranked list: time and memory of whole commands, against pyarrow and scikit-learn.
+"""From a file to a model and to a ranked list: time and memory of whole commands, against pyarrow
+and scikit-learn.
 
 scripts/bench files [--rows 1000000] [--gigabytes 5] [--only fit|rank]
 
-`fit`: `forerank fit` on a CSV file of a million rows, start to end, against a process that reads the same file with
-pyarrow and prepares the same columns with scikit-learn. `rank`: `forerank rank` on a CSV file of five gigabytes (the
-whole list, and its best thousand), against a process that reads the file with pyarrow, block by block. Memory is the
-largest resident set of each process.
+`fit`: `forerank fit` on a CSV file of a million rows, start to end, against a process that reads
+the same file with pyarrow and prepares the same columns with scikit-learn. `rank`: `forerank rank`
+on a CSV file of five gigabytes (the whole list, and its best thousand), against a process that
+reads the file with pyarrow, block by block. Memory is the largest resident set of each process.
 """
 
 import argparse
@@ -20,10 +21,30 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-JOBS = ["admin.", "blue-collar", "housemaid", "management", "retired", "services", "student", "technician", "unknown"]
+JOBS = [
+    "admin.",
+    "blue-collar",
+    "housemaid",
+    "management",
+    "retired",
+    "services",
+    "student",
+    "technician",
+    "unknown",
+]
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 NUMBERS = ["age", "balance", "day", "duration", "campaign", "pdays", "previous"]
-CATEGORIES = ["job", "marital", "education", "default", "housing", "loan", "contact", "month", "poutcome"]
+CATEGORIES = [
+    "job",
+    "marital",
+    "education",
+    "default",
+    "housing",
+    "loan",
+    "contact",
+    "month",
+    "poutcome",
+]
 
 READ_AND_PREPARE = f"""
 import sys
@@ -50,7 +71,9 @@ print(sum(batch.num_rows for batch in csv.open_csv(sys.argv[1], csv.ReadOptions(
 
 
 def write_calls(path: Path, n_rows: int, seed: int = 0) -> None:
-    """Made-up telephone calls of a bank: an id, seven numbers, nine categories, and whether the client agreed."""
+    """Made-up telephone calls of a bank: an id, seven numbers, nine categories, and whether the
+    client agreed.
+    """
     rng = np.random.default_rng(seed)
 
     def words(*choices: str) -> np.ndarray:
@@ -60,7 +83,10 @@ def write_calls(path: Path, n_rows: int, seed: int = 0) -> None:
         for begin in range(0, n_rows, 200_000):
             size = min(200_000, n_rows - begin)
             age, balance = rng.integers(18, 95, size), np.round(rng.normal(1300, 3000, size), 2)
-            duration, job = np.round(rng.exponential(250, size), 1), rng.integers(0, len(JOBS), size)
+            duration, job = (
+                np.round(rng.exponential(250, size), 1),
+                rng.integers(0, len(JOBS), size),
+            )
             housing = rng.integers(0, 2, size)
             signal = 0.01 * age + balance / 5000 + duration / 250 + 0.3 * (job % 4) - 0.5 * housing
             table = pa.table(
@@ -85,7 +111,9 @@ def write_calls(path: Path, n_rows: int, seed: int = 0) -> None:
                     "y": np.where(signal + 1.5 * rng.logistic(size=size) > 3.5, "yes", "no"),
                 }
             )
-            csv.write_csv(table, file, csv.WriteOptions(include_header=begin == 0, quoting_style="none"))
+            csv.write_csv(
+                table, file, csv.WriteOptions(include_header=begin == 0, quoting_style="none")
+            )
 
 
 def run(*command: object) -> tuple[float, float]:
@@ -99,7 +127,7 @@ def run(*command: object) -> tuple[float, float]:
 
 
 def forerank(*words: object) -> tuple[float, float]:
-    return run("-m", "forerank.cli", *words, "--quiet")
+    return run("-m", "forerank.cli.app", *words, "--quiet")
 
 
 def fit(directory: Path, n_rows: int, repeats: int) -> None:
@@ -112,7 +140,10 @@ def fit(directory: Path, n_rows: int, repeats: int) -> None:
     _, base = forerank("fit", small, "-t", "y", "-o", model, "--force")
     ours = [forerank("fit", path, "-t", "y", "-o", model, "--force") for _ in range(repeats)]
     peer = [run("-c", READ_AND_PREPARE, path) for _ in range(repeats)]
-    (our_time, our_memory), (peer_time, peer_memory) = np.median(ours, axis=0), np.median(peer, axis=0)
+    (our_time, our_memory), (peer_time, peer_memory) = (
+        np.median(ours, axis=0),
+        np.median(peer, axis=0),
+    )
     print(f"  forerank fit                        {our_time:7.1f} s {our_memory:7.0f} MB")
     print(f"  pyarrow and scikit-learn's steps    {peer_time:7.1f} s {peer_memory:7.0f} MB")
     print(f"  time: {our_time / peer_time:.2f} of the peer (at most 2)")

@@ -2,10 +2,11 @@
 
     scripts/bench fits [--data NAME ...] [--repeats 3] [--out DIR]
 
-Every method is fitted at several strengths of regularisation and several tolerances. The goal for a data set is the
-best test AUC among our settings of one loss, less 5e-4; each side then shows the fastest of its settings that reaches
-it. Where no peer reaches the goal, the fastest peer setting within 2e-3 of the best peer AUC stands in, marked with *.
-Times are whole calls of fit, validation included, best of several; kernels are compiled before the clock starts.
+Every method is fitted at several strengths of regularisation and several tolerances. The goal for a
+data set is the best test AUC among our settings of one loss, less 5e-4; each side then shows the
+fastest of its settings that reaches it. Where no peer reaches the goal, the fastest peer setting
+within 2e-3 of the best peer AUC stands in, marked with *. Times are whole calls of fit, validation
+included, best of several; kernels are compiled before the clock starts.
 """
 
 import argparse
@@ -37,8 +38,8 @@ WITH_TEST_SET = ("a9a", "mnist_0")
 TEXT = ("news20_bydate_forsale",)
 LOSSES = ("squared_hinge", "logistic")
 CLOSE = 5e-4
-# A first run longer than this many seconds is not repeated; a method that takes longer than that, and ten times the
-# fastest run on the data set, is not tried further.
+# A first run longer than this many seconds is not repeated; a method that takes longer than that,
+# and ten times the fastest run on the data set, is not tried further.
 LONG = 1.5
 
 
@@ -53,14 +54,17 @@ class Run:
 
 
 def split(name: str) -> tuple:
-    """Train and test arrays in double precision, scaled as a user would: dense columns standardised, sparse ones
-    divided by their largest value, word counts turned into tf-idf."""
+    """Train and test arrays in double precision, scaled as a user would: dense columns
+    standardised, sparse ones divided by their largest value, word counts turned into tf-idf.
+    """
     data = datasets.load(name)
     if name in WITH_TEST_SET:
         test = datasets.load(f"{name}_test")
         X, X_test, y, y_test = data.X, test.X, data.y, test.y
     else:
-        X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=1 / 3, random_state=0, stratify=data.y)
+        X, X_test, y, y_test = train_test_split(
+            data.X, data.y, test_size=1 / 3, random_state=0, stratify=data.y
+        )
     if name in TEXT:
         scaler = TfidfTransformer(sublinear_tf=True)
     else:
@@ -114,7 +118,9 @@ def measure(make: Callable, X, y, X_test, y_test, repeats: int) -> tuple[float, 
     return min(seconds), model.decision_function(X_test)
 
 
-def run_all(settings: Iterator[tuple[str, str, Callable]], arrays: tuple, repeats: int, label: str) -> list[Run]:
+def run_all(
+    settings: Iterator[tuple[str, str, Callable]], arrays: tuple, repeats: int, label: str
+) -> list[Run]:
     X, X_test, y, y_test = arrays
     runs: list[Run] = []
     too_long: set[str] = set()
@@ -156,8 +162,20 @@ def main() -> None:
     warnings.simplefilter("ignore")
     console = Console(width=150)
     table = Table(title="Fits at equal quality")
-    for column in ("data", "method", "setting", "seconds", "peer seconds", "ratio", "AUC", "AP", "pos@top"):
-        table.add_column(column, justify="left" if column in ("data", "method", "setting") else "right")
+    for column in (
+        "data",
+        "method",
+        "setting",
+        "seconds",
+        "peer seconds",
+        "ratio",
+        "AUC",
+        "AP",
+        "pos@top",
+    ):
+        table.add_column(
+            column, justify="left" if column in ("data", "method", "setting") else "right"
+        )
     ratios: list[float] = []
     met: list[bool] = []
     record: dict = {"machine": platform.processor() or platform.machine(), "data": {}}

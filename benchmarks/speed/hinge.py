@@ -33,14 +33,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    table = Table(title=f"Plain hinge to a relative duality gap of {args.gap:g}, squared hinge to a gradient of 1e-3")
+    table = Table(
+        title=f"Plain hinge to a relative duality gap of {args.gap:g}, squared hinge to a gradient of 1e-3"
+    )
     for column in ("data", "alpha", "squared hinge s", "hinge s", "ratio", "gap reached", "planes"):
         table.add_column(column, justify="right")
     ratios = []
     for name in args.data:
         X, _, y, _ = split(name)
         for alpha in (1e-2, 1e-3, 1e-4, 1e-5):
-            squared, _ = best_fit(lambda a=alpha: PairwiseRanker("squared_hinge", alpha=a), X, y, args.repeats)
+            squared, _ = best_fit(
+                lambda a=alpha: PairwiseRanker("squared_hinge", alpha=a), X, y, args.repeats
+            )
             seconds, ranker = best_fit(
                 lambda a=alpha: PairwiseRanker("hinge", alpha=a, tol=args.gap), X, y, args.repeats
             )
@@ -50,7 +54,9 @@ def main() -> None:
                 f"{ranker.optimality_:.1e}", str(ranker.n_iter_),
             )  # fmt: skip
     Console(width=120).print(table)
-    print(f"geometric mean of the ratio {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}")
+    print(
+        f"geometric mean of the ratio {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}"
+    )
 
 
 if __name__ == "__main__":

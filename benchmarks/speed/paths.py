@@ -1,7 +1,9 @@
-"""scripts/bench paths: ten penalties by alpha_path against single fits from zero, in the same process.
+"""scripts/bench paths: ten penalties by alpha_path against single fits from zero, in the same
+process.
 
-Columns are scaled. Times are the best of three (one where a fit takes more than a second). The path is compared with
-the fit at its smallest penalty, and with the mean of the ten fits that it replaces.
+Columns are scaled. Times are the best of three (one where a fit takes more than a second). The path
+is compared with the fit at its smallest penalty, and with the mean of the ten fits that it
+replaces.
 """
 
 import argparse
@@ -13,10 +15,15 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import PairwiseRanker, PointwiseRanker, TopPush, datasets
-from forerank.estimators.paths import check_alphas
+from forerank.solvers.path import check_alphas
 
 DATA = "diabetes,spambase,letter,shuttle,bank,a9a,w8a_train,connect4,nslkdd"
-RANKERS = [PointwiseRanker("logistic"), PairwiseRanker("logistic"), PairwiseRanker("squared_hinge"), TopPush()]
+RANKERS = [
+    PointwiseRanker("logistic"),
+    PairwiseRanker("logistic"),
+    PairwiseRanker("squared_hinge"),
+    TopPush(),
+]
 
 
 def seconds(action):
@@ -52,7 +59,9 @@ def main():
                 flush=True,
             )
     last, mean = np.exp(np.log(ratios).mean(axis=0))
-    print(f"geometric means: {last:.2f} of the fit at the smallest penalty, {mean:.2f} of the mean fit (at most 3)")
+    print(
+        f"geometric means: {last:.2f} of the fit at the smallest penalty, {mean:.2f} of the mean fit (at most 3)"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from forerank.pairsums import GriddedPairs, PairBlocks, SortedPairs
-from forerank.pairsums.grid import logistic_kernel
+from forerank.pairsums.logistic_grid import logistic_kernel
 
 
 @njit(cache=True, nogil=True)
@@ -46,7 +46,9 @@ def problem(n_per_side: int) -> tuple[np.ndarray, PairBlocks]:
 
 
 def timings(n: int) -> tuple[float, float, float]:
-    """Seconds for the gridded value and gradient, its curvature product, and the sorted value and gradient."""
+    """Seconds for the gridded value and gradient, its curvature product, and the sorted value and
+    gradient.
+    """
     s, blocks = problem(n // 2)
     u = np.cos(np.arange(s.size))
     there = GriddedPairs(blocks, s)
@@ -61,7 +63,9 @@ def timings(n: int) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=51_200, help="rows on either side")
-    parser.add_argument("--largest", type=int, default=10_000_000, help="rows in all, for the growth")
+    parser.add_argument(
+        "--largest", type=int, default=10_000_000, help="rows in all, for the growth"
+    )
     args = parser.parse_args()
     console = Console(width=110)
     s, blocks = problem(args.rows)
@@ -77,7 +81,15 @@ def main() -> None:
     console.print(f"relative error: value {abs(there.value - value) / value:.1e}, slopes "
                   f"{np.abs(there.gradient - gradient).max() / np.abs(gradient).max():.1e}")  # fmt: skip
     table = Table(title="Growth (value and gradient; curvature product)")
-    for column in ("rows", "grid ms", "for 4x rows", "product ms", "for 4x rows", "sorted ms", "for 4x rows"):
+    for column in (
+        "rows",
+        "grid ms",
+        "for 4x rows",
+        "product ms",
+        "for 4x rows",
+        "sorted ms",
+        "for 4x rows",
+    ):
         table.add_column(column, justify="right")
     before: tuple[float, ...] = ()
     sizes = [args.largest // 4**k for k in range(5, -1, -1)]

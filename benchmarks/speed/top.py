@@ -1,8 +1,10 @@
-"""scripts/bench top: TopPush by a working set and Newton's method against the published dual method, and projections.
+"""scripts/bench top: TopPush by a working set and Newton's method against the published dual
+method, and projections.
 
-Both stop at a relative duality gap of 1e-4, which each of them certifies itself, on the same arrays in the same
-process. The dual method is given up after --patience times the time of the other; its time then counts as that
-much, and the ratio is a lower bound. Columns are scaled to [0, 1] (sparse ones by their largest value).
+Both stop at a relative duality gap of 1e-4, which each of them certifies itself, on the same arrays
+in the same process. The dual method is given up after --patience times the time of the other; its
+time then counts as that much, and the ratio is a lower bound. Columns are scaled to [0, 1] (sparse
+ones by their largest value).
 """
 
 import argparse
@@ -13,12 +15,12 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
 from forerank import datasets
+from forerank._kernels import serial_blas
 from forerank.design import make_design
 from forerank.objectives.top import Top
 from forerank.solvers import Progress
-from forerank.solvers.accelerated import accelerated_dual, project_balanced
-from forerank.solvers.workingset import working_set_newton
-from forerank.threads import serial_blas
+from forerank.solvers.top_dual import accelerated_dual, project_balanced
+from forerank.solvers.top_newton import working_set_newton
 
 DATA = ("spambase", "nslkdd", "w8a_train", "mnist_0", "covtype_binary")
 ALPHAS = (1.0, 1e-2, 1e-4)
@@ -56,7 +58,9 @@ def compare(name: str, alpha: float, patience: float) -> tuple[float, float, boo
         fine = working_set_newton(top, design, alpha, tol=1e-6).optimality
         begin = perf_counter()
         try:
-            reached = accelerated_dual(top, design, alpha, tol=TOL, max_iter=10**9, progress=_Watch(patience * newton))
+            reached = accelerated_dual(
+                top, design, alpha, tol=TOL, max_iter=10**9, progress=_Watch(patience * newton)
+            )
             assert reached.objective <= result.objective * (1.0 + 2.0 * TOL)
             finished = True
         except _OutOfPatience:
@@ -89,9 +93,13 @@ def projections() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench top", description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=list(DATA))
-    parser.add_argument("--patience", type=float, default=30.0, help="give the dual method up after so many times")
+    parser.add_argument(
+        "--patience", type=float, default=30.0, help="give the dual method up after so many times"
+    )
     args = parser.parse_args()
-    print(f"{'data':>15} {'alpha':>7} {'newton s':>9} {'nesterov s':>11} {'ratio':>9} {'gap at tol 1e-6':>16}")
+    print(
+        f"{'data':>15} {'alpha':>7} {'newton s':>9} {'nesterov s':>11} {'ratio':>9} {'gap at tol 1e-6':>16}"
+    )
     ratios = []
     for name in args.data:
         for alpha in ALPHAS:

@@ -1,11 +1,11 @@
 """forerank: learning to rank with every pair counted exactly, at the cost of a pointwise fit."""
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forerank import active, bounds, datasets, graphs, io, metrics
-    from forerank.comparison import compare
+    from forerank import active, data, estimators, graphs, losses, metrics, models
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
         PairwiseRanker,
         PartialAUCRanker,
         PointwiseRanker,
+        PoolRanker,
         QuadraticFeatures,
         RankBoost,
-        Ranker,
         RankNCG,
         RankNet,
         SparseTopPush,
         TopPush,
         TopRanker,
     )
+    from forerank.selection import Ranker
+    from forerank.workflows.compare import compare
 
 __version__ = "0.1.0.dev0"
 
@@ -36,6 +38,7 @@ __all__ = [
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
+    "PoolRanker",
     "QuadraticFeatures",
     "RankBoost",
     "RankNCG",
@@ -45,23 +48,39 @@ __all__ = [
     "TopPush",
     "TopRanker",
     "active",
-    "bounds",
     "compare",
-    "datasets",
+    "data",
+    "estimators",
     "graphs",
-    "io",
+    "losses",
     "metrics",
+    "models",
 ]
 
-_HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()} | {"compare": "forerank.comparison"}
+_HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()}
+_HOME |= {"Ranker": "forerank.selection", "compare": "forerank.workflows.compare"}
+# Modules of version 0.1 that had another place.
+_MOVED = {
+    "bounds": "forerank.metrics.bounds",
+    "datasets": "forerank.data.datasets",
+    "io": "forerank.data.readers",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: scikit-learn and numba take a second or two to import."""
+    """Load a public name when it is first used: scikit-learn and numba take a second or two to
+    import.
+    """
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name in __all__:
         value = import_module(f"forerank.{name}")
+    elif name in _MOVED:
+        text = (
+            f"forerank.{name} is now {_MOVED[name]}; the old name will be removed in version 0.3."
+        )
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return import_module(_MOVED[name])
     else:
         raise AttributeError(f"module 'forerank' has no attribute {name!r}")
     globals()[name] = value

@@ -1,7 +1,7 @@
-"""The program `forerank`: signals and exit codes around the commands (`forerank.cli`).
+"""The program `forerank`: signals and exit codes around the commands (`forerank.cli.app`).
 
-Light and apart from the commands, so that a signal is answered from the first moment on, also while libraries are
-imported and functions are compiled.
+Light and apart from the commands, so that a signal is answered from the first moment on, also while
+libraries are imported and functions are compiled.
 """
 
 import signal
@@ -30,7 +30,7 @@ def main() -> NoReturn:
     """Run the command that the arguments name, and exit."""
     try:
         _answer_signals()
-        from forerank.cli import run
+        from forerank.cli.app import run
 
         run()
     except _Stopped as stopped:
@@ -41,10 +41,15 @@ def main() -> NoReturn:
 
 
 def _answer_signals() -> None:
-    """Raise `_Stopped` at the signals that ask a program to end; those that are ignored (nohup) stay so."""
+    """Raise `_Stopped` at the signals that ask a program to end; those that are ignored (nohup)
+    stay so.
+    """
     for name in _WORDS:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+        if number is not None and signal.getsignal(number) in (
+            signal.SIG_DFL,
+            signal.default_int_handler,
+        ):
             signal.signal(number, _stop)
     if hasattr(signal, "pthread_kill"):  # not on Windows
         sys.unraisablehook = _stop_again
@@ -55,7 +60,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _stop_again(unraisable: Any) -> None:
-    """Send a signal again that came in a function whose exceptions go nowhere: a finaliser, a callback of LLVM."""
+    """Send a signal again that came in a function whose exceptions go nowhere: a finaliser, a
+    callback of LLVM.
+    """
     if not isinstance(unraisable.exc_value, _Stopped):
         sys.__unraisablehook__(unraisable)
         return

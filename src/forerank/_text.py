@@ -1,22 +1,52 @@
-"""Text from files, as people may see it.
+"""Texts for people: counts and lists in sentences, and texts from files made safe for a terminal.
 
-Names of columns and files, values, notes and whatever else a stranger wrote may hold characters that a terminal obeys
-(colours, its title, the cursor), that turn around the order of what follows, or that cannot be seen. What leaves for a
-screen goes through `printable`, which shows them as Python writes them; files keep what they were given.
+Names of columns and files, values, notes and whatever else comes from a file may hold characters
+that a terminal interprets (colours, its title, the cursor), that reverse the order of what follows,
+or that are invisible. What is written to a screen goes through `printable`, which shows them as
+Python escapes; files keep what they were given.
 """
 
 import unicodedata
+from collections.abc import Iterable
 
-__all__ = ["figure_label", "printable", "printable_json"]
+__all__ = ["counted", "figure_label", "listed", "printable", "printable_json"]
 
-# Control characters (C0 and C1), format characters (order of writing, zero width), halves of characters, and the two
-# separators that some programs take for the end of a line.
+# Names after which a list ends: more of them are read by no one, and a table may have thousands of
+# columns.
+_MOST_NAMES = 8
+# Control characters (C0 and C1), format characters (order of writing, zero width), halves of
+# characters, and the two separators that some programs take for the end of a line.
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun, in the singular or the plural.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2500, "row"), counted(0, "category", "categories")
+    ('1 row', '2,500 rows', '0 categories')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], most: int = _MOST_NAMES) -> str:
+    """The first names, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["age", "job"]), listed("abcdefghij")
+    ('age, job', 'a, b, c, d, e, f, g, h, and 2 more')
+    """
+    names = list(names)
+    more = [f"and {len(names) - most:,} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
+
+
 def printable(text: str, keep: str = "") -> str:
-    r"""A text with nothing in it that a terminal obeys or that cannot be seen, apart from the characters to `keep`.
+    r"""A text with nothing in it that a terminal obeys or that cannot be seen, apart from the
+    characters to `keep`.
 
     Examples
     --------
@@ -27,7 +57,9 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_escaped(each) if _is_unseen(each) and each not in keep else each for each in text)
+    return "".join(
+        _escaped(each) if _is_unseen(each) and each not in keep else each for each in text
+    )
 
 
 def printable_json(text: str) -> str:
@@ -40,7 +72,9 @@ def printable_json(text: str) -> str:
     """
     if text.isascii():
         return text  # what is below a blank is escaped in any JSON
-    return "".join(_json_escaped(each) if _is_unseen(each) and each != "\n" else each for each in text)
+    return "".join(
+        _json_escaped(each) if _is_unseen(each) and each != "\n" else each for each in text
+    )
 
 
 def figure_label(text: object) -> str:

@@ -1,15 +1,16 @@
 """Preference graphs: which classes should be ranked ahead of which.
 
-An edge (a, b) over class labels says that every row of class a should stand ahead of every row of class b. Rankers and
-`forerank.metrics.wmw` take a list of edges, or a name:
+An edge (a, b) over class labels says that every row of class a should stand ahead of every row of
+class b. Rankers and `forerank.metrics.wmw` take a list of edges, or a name:
 
 - ``"order"``: every higher label ahead of every lower one;
 - ``"chain"``: every label ahead of the next lower one only;
 - ``"bipartite"``: two classes, the higher label ahead;
 - ``"one-against-rest"``: the highest label ahead of all others, and no order among those.
 
-The functions here write out the edges of such graphs for any labels. A graph is taken as given: edges (a, b) and (b, c)
-do not add (a, c). Cycles and classes that the data lack are refused, with the edges named.
+The functions here write out the edges of such graphs for any labels. A graph is taken as given:
+edges (a, b) and (b, c) do not add (a, c). Cycles and classes that the data lack are refused, with
+the edges named.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -20,7 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRAPHS", "bipartite", "chain", "check_edges", "lowest_first", "numbered_edges", "one_against_rest", "order"]
+__all__ = [
+    "GRAPHS",
+    "bipartite",
+    "chain",
+    "check_edges",
+    "lowest_first",
+    "numbered_edges",
+    "one_against_rest",
+    "order",
+]
 
 Labels = Sequence[Hashable]
 Edges = list[tuple[Hashable, Hashable]]
@@ -73,14 +83,17 @@ def one_against_rest(label: Hashable, classes: Labels) -> Edges:
 
 
 def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None:
-    """A graph, by name or as edges over the labels in `classes` (sorted), as edges over class numbers.
+    """A graph, by name or as edges over the labels in `classes` (sorted), as edges over class
+    numbers.
 
     None stands for the full order, which needs no list: it would have K (K - 1) / 2 edges.
     """
     if not isinstance(graph, str):
         return check_edges(graph, classes)
     if graph not in GRAPHS:
-        raise ValueError(f"graph must be one of {', '.join(map(repr, GRAPHS))}, or a list of edges; got {graph!r}.")
+        raise ValueError(
+            f"graph must be one of {', '.join(map(repr, GRAPHS))}, or a list of edges; got {graph!r}."
+        )
     if graph == "bipartite" and classes.size != 2:
         raise ValueError(
             f'graph="bipartite" is for two classes, and y has {classes.size}. Use graph="order" for grades, or '
@@ -94,8 +107,12 @@ def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None
     return None
 
 
-def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | NDArray) -> list[tuple[int, int]]:
-    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused by name."""
+def check_edges(
+    edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | NDArray
+) -> list[tuple[int, int]]:
+    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused
+    by name.
+    """
     number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     numbered: list[tuple[int, int]] = []
     if not isinstance(edges, Iterable) or isinstance(edges, Iterator):
@@ -104,7 +121,9 @@ def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | ND
         raise ValueError(f"graph must be one of {names}, or a list of edges; got {edges!r}.")
     for edge in edges:
         if not isinstance(edge, Sequence | np.ndarray) or isinstance(edge, str) or len(edge) != 2:
-            raise ValueError(f"An edge of the preference graph is a pair (preferred, other); got {edge!r}.")
+            raise ValueError(
+                f"An edge of the preference graph is a pair (preferred, other); got {edge!r}."
+            )
         for label in edge:
             if not isinstance(label, Hashable) or label not in number:
                 raise ValueError(
@@ -113,13 +132,17 @@ def check_edges(edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | ND
                 )
         numbered.append((number[edge[0]], number[edge[1]]))
     if not numbered:
-        raise ValueError("The preference graph has no edges; give at least one (preferred, other) pair of classes.")
+        raise ValueError(
+            "The preference graph has no edges; give at least one (preferred, other) pair of classes."
+        )
     _refuse_cycles(numbered, list(number))
     return numbered
 
 
 def lowest_first(edges: Iterable[tuple[int, int]], level: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Class numbers in an order in which every class comes after those it is preferred to, otherwise by level."""
+    """Class numbers in an order in which every class comes after those it is preferred to,
+    otherwise by level.
+    """
     n_classes = level.size
     above: list[list[int]] = [[] for _ in range(n_classes)]
     waits = [0] * n_classes

@@ -1,25 +1,37 @@
 """Scalar margin losses: value, slope, curvature and conjugate.
 
-A margin loss l(t) is a convex function of a margin t: ``y * s`` for a single row with label y in {-1, +1} and score s,
-``s_i - s_j`` for a pair in which row i should stand ahead of row j. Large margins cost little.
+A margin loss l(t) is a convex function of a margin t: ``y * s`` for a single row with label y in
+{-1, +1} and score s, ``s_i - s_j`` for a pair in which row i should stand ahead of row j. Large
+margins cost little.
 
-Kinks. The hinge has its kink at t = 1 and the squared hinge a jump of curvature there; both take the derivative from
-the right, so a pair that sits exactly on the margin counts as satisfied: slope 0, curvature 0.
+Kinks. The hinge has its kink at t = 1 and the squared hinge a jump of curvature there; both take
+the derivative from the right, so a pair that sits exactly on the margin counts as satisfied: slope
+0, curvature 0.
 
 Conjugates are l*(v) = sup_t (v t - l(t)), infinite outside the stated domain.
 
-==================  ==========================  ===========================  =====================  ====================
-name                l(t)                        l'(t)                        l''(t)                 l*(v), with b = -v
-==================  ==========================  ===========================  =====================  ====================
-``hinge``           max(0, 1 - t)               -[t < 1]                     0                      v on [-1, 0]
-``squared_hinge``   max(0, 1 - t)^2             -2 max(0, 1 - t)             2 [t < 1]              v + v^2/4 on v <= 0
-``logistic``        log(1 + exp(-t))            -1 / (1 + exp(t))            p (1 - p), p = -l'(t)  b log b + (1 - b)
-                                                                                                    log(1 - b) on [0, 1]
-``exponential``     exp(-t)                     -exp(-t)                     exp(-t)                b log b - b, b >= 0
-``squared``         (1 - t)^2                   -2 (1 - t)                   2                      v + v^2/4
-``erfc``            ierfc(a t) / (2 a), with    -erfc(a t) / 2               a exp(-(a t)^2)        -exp(-x^2) / (2 a
-                    a = sqrt(3/2) / pi                                       / sqrt(pi)             sqrt(pi)), erfc x=2b
-==================  ==========================  ===========================  =====================  ====================
+==================  ==========================  ===========================  =====================
+==================== name                l(t)                        l'(t)
+l''(t)                 l*(v), with b = -v
+==================  ==========================  ===========================  =====================
+==================== ``hinge``           max(0, 1 - t)               -[t < 1]                     0
+v on [-1, 0] ``squared_hinge``   max(0, 1 - t)^2             -2 max(0, 1 - t)             2 [t < 1]
+v + v^2/4 on v <= 0 ``logistic``        log(1 + exp(-t))            -1 / (1 + exp(t))            p
+(1 - p), p = -l'(t)  b log b + (1 - b)
+                                                                                                    log(1
+                                                                                                    -
+                                                                                                    b)
+                                                                                                    on
+                                                                                                    [0,
+                                                                                                    1]
+``exponential``     exp(-t)                     -exp(-t)                     exp(-t)
+b log b - b, b >= 0 ``squared``         (1 - t)^2                   -2 (1 - t)                   2
+v + v^2/4 ``erfc``            ierfc(a t) / (2 a), with    -erfc(a t) / 2               a exp(-(a
+t)^2)        -exp(-x^2) / (2 a
+                    a = sqrt(3/2) / pi                                       / sqrt(pi)
+                    sqrt(pi)), erfc x=2b
+==================  ==========================  ===========================  =====================
+====================
 """
 
 from abc import ABC, abstractmethod
@@ -97,10 +109,12 @@ class Hinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """The hinge with its kink rounded off over a stretch of the given width, from below: at most width/2 is lost.
+    """The hinge with its kink rounded off over a stretch of the given width, from below: at most
+    width/2 is lost.
 
-    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 further down. Its conjugate is that
-    of the hinge plus width v^2/2. It leads Newton's method to the solution of the plain hinge.
+    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 further down. Its
+    conjugate is that of the hinge plus width v^2/2. It leads Newton's method to the solution of the
+    plain hinge.
     """
 
     name = "smoothed_hinge"
@@ -180,7 +194,8 @@ class Exponential(Loss):
     name = "exponential"
 
     def value(self, t: ArrayLike) -> Vector:
-        # Overflow to infinity is the right answer far from the data; a line search steps back from it.
+        # Overflow to infinity is the right answer far from the data; a line search steps back from
+        # it.
         with np.errstate(over="ignore"):
             return np.exp(-np.asarray(t, dtype=float))
 
@@ -217,11 +232,13 @@ class Squared(Loss):
 
 
 class ErfcLogistic(Loss):
-    """The logistic loss with its sigmoid replaced by an erfc, whose sums over pairs are fast (raykar2007, eq. 3).
+    """The logistic loss with its sigmoid replaced by an erfc, whose sums over pairs are fast
+    (raykar2007, eq. 3).
 
-    The slope is -erfc(a t) / 2 with a = sqrt(3/2) / pi, which gives both the same variance; it is within 0.023 of the
-    logistic one. The loss itself is the integral of that, ierfc(a t) / (2 a) with ierfc(x) = exp(-x^2) / sqrt(pi) - x
-    erfc(x). `eps` is the precision asked of sums over pairs.
+    The slope is -erfc(a t) / 2 with a = sqrt(3/2) / pi, which gives both the same variance; it is
+    within 0.023 of the logistic one. The loss itself is the integral of that, ierfc(a t) / (2 a)
+    with ierfc(x) = exp(-x^2) / sqrt(pi) - x erfc(x). `eps` is the precision asked of sums over
+    pairs.
     """
 
     name = "erfc"
@@ -252,7 +269,15 @@ class ErfcLogistic(Loss):
 
 _LOSSES: dict[str, Loss] = {
     loss.name: loss
-    for loss in (ErfcLogistic(), Exponential(), Hinge(), Logistic(), SmoothedHinge(), Squared(), SquaredHinge())
+    for loss in (
+        ErfcLogistic(),
+        Exponential(),
+        Hinge(),
+        Logistic(),
+        SmoothedHinge(),
+        Squared(),
+        SquaredHinge(),
+    )
 }
 
 
@@ -267,5 +292,7 @@ def get_loss(loss: str | Loss) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if loss not in _LOSSES:
-        raise ValueError(f"loss={loss!r} is not known; choose one of {', '.join(map(repr, sorted(_LOSSES)))}.")
+        raise ValueError(
+            f"loss={loss!r} is not known; choose one of {', '.join(map(repr, sorted(_LOSSES)))}."
+        )
     return _LOSSES[loss]

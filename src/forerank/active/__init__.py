@@ -10,9 +10,15 @@
 
 from forerank.active.loop import LabellingLoop, Step
 from forerank.active.posterior import RankThreshold, rank_threshold, relevance_posterior
-from forerank.active.ranker import PoolRanker
 from forerank.active.simulation import Simulation, StrategyComparison, compare, paired_t, simulate
-from forerank.active.stopping import Budget, IrrelevantInARow, RankingStable, Reading, RecallBound, StoppingRule
+from forerank.active.stopping import (
+    Budget,
+    IrrelevantInARow,
+    RankingStable,
+    Reading,
+    RecallBound,
+    StoppingRule,
+)
 from forerank.active.strategies import (
     Diverse,
     Entropy,
@@ -24,6 +30,7 @@ from forerank.active.strategies import (
     make_strategy,
     score_rows,
 )
+from forerank.estimators.pool import PoolRanker
 
 __all__ = [
     "Budget",

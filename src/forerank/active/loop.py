@@ -1,7 +1,9 @@
-"""The one labelling loop, for simulations and for people: ask for rows, be told labels, retrain, stop.
+"""The one labelling loop, for simulations and for people: ask for rows, be told labels, retrain,
+stop.
 
-Every answer is written to the record before it counts, one line of JSON per step, so a loop that is killed goes on
-where it was. What a step draws at random depends on the seed and the number of the step alone, not on what came before.
+Every answer is written to the record before it counts, one line of JSON per step, so a loop that is
+killed goes on where it was. What a step draws at random depends on the seed and the number of the
+step alone, not on what came before.
 """
 
 import json
@@ -23,9 +25,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from forerank.active.posterior import group_numbers, sort_groups
-from forerank.active.ranker import UNLABELLED, PoolRanker
 from forerank.active.stopping import Reading, StoppingRule
 from forerank.active.strategies import Strategy, fit_labelled, make_strategy, score_rows
+from forerank.estimators.pool import UNLABELLED, PoolRanker
 
 __all__ = ["LabellingLoop", "Step"]
 
@@ -44,9 +46,11 @@ class Step:
     seed : bool
         Known before reading began.
     seconds : dict
-        "fit", "score" and "choose": the time it took to ask for these rows. Empty for rows that were not asked for.
+        "fit", "score" and "choose": the time it took to ask for these rows. Empty for rows that
+        were not asked for.
     agreement : float or None
-        Spearman's rank correlation of the ranking with the one before it, where a stopping rule wants it.
+        Spearman's rank correlation of the ranking with the one before it, where a stopping rule
+        wants it.
     """
 
     rows: list[int]
@@ -66,21 +70,24 @@ class LabellingLoop:
     strategy : str or Strategy, default="greedy"
         Which rows to ask for; see `forerank.active.strategies`.
     ranker : estimator, optional
-        Fitted on the labelled rows and scored on all; `PoolRanker` by default, or with `qid` a `PairwiseRanker`. It is
-        cloned. Linear rankers with `warm_start` are warm-started. One with the attribute `learns_from_unlabelled` is
-        fitted on all rows, with the label -1 where there is none.
+        Fitted on the labelled rows and scored on all; `PoolRanker` by default, or with `qid` a
+        `PairwiseRanker`. It is cloned. Linear rankers with `warm_start` are warm-started. One with
+        the attribute `learns_from_unlabelled` is fitted on all rows, with the label -1 where there
+        is none.
     batch : int or float, default=1
-        How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows read so far (per
-        group, in the mean), rounded down, and at least one: fast at the end, where one label changes little.
+        How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows
+        read so far (per group, in the mean), rounded down, and at least one: fast at the end, where
+        one label changes little.
     qid : array-like of shape (n_rows,), optional
-        The group of each row: batches are per group. A ranker whose fit has the parameter `qid` is given it too.
+        The group of each row: batches are per group. A ranker whose fit has the parameter `qid` is
+        given it too.
     stopping : StoppingRule, optional
         Looked at before each batch. Without it, reading ends with the last row.
     random_state : int, numpy.random.Generator, RandomState or None
         Kept in the record.
     record : path, optional
-        A file of JSON lines that holds every answer. Where it exists, the loop goes on from it; a record of other rows
-        or settings is refused.
+        A file of JSON lines that holds every answer. Where it exists, the loop goes on from it; a
+        record of other rows or settings is refused.
 
     Attributes
     ----------
@@ -94,9 +101,10 @@ class LabellingLoop:
 
     Notes
     -----
-    A resumed loop asks for the batch that was open. From then on a warm-started ranker may differ from that of a loop
-    that was never interrupted by what its tolerance allows, and `RankingStable` does not see how the first ranking
-    differs from the last one before the interruption.
+    A resumed loop asks for the batch that was open. From then on a warm-started ranker may
+    differ from that of a loop that was never interrupted by what its tolerance allows, and
+    `RankingStable` does not see how the first ranking differs from the last one before the
+    interruption.
 
     Examples
     --------
@@ -125,13 +133,17 @@ class LabellingLoop:
     ) -> None:
         self.X = _table(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
-            raise ValueError(f"X has shape {self.X.shape}; a table is expected, one row per record.")
+            raise ValueError(
+                f"X has shape {self.X.shape}; a table is expected, one row per record."
+            )
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
         self.batch = _check_batch(batch)
         self.group = group_numbers(qid, self.n_rows)
         if stopping is not None and not isinstance(stopping, StoppingRule):
-            raise TypeError(f"stopping must be a stopping rule such as Budget(100); got {stopping!r}.")
+            raise TypeError(
+                f"stopping must be a stopping rule such as Budget(100); got {stopping!r}."
+            )
         self.stopping = stopping
         if stopping is not None and stopping.promises_recall and not self.strategy.relevant_first:
             warnings.warn(
@@ -198,7 +210,9 @@ class LabellingLoop:
 
     @property
     def stopped(self) -> str | None:
-        """Why reading is over, or None. To read on all the same, set `stopping` to another rule or None."""
+        """Why reading is over, or None. To read on all the same, set `stopping` to another rule or
+        None.
+        """
         if self._n_read + self._n_seeds == self.n_rows:
             return "every record is labelled"
         return None if self.stopping is None else self.stopping.reason(self.reading)
@@ -218,9 +232,13 @@ class LabellingLoop:
             if still_open.size:
                 return still_open
         asked = self._choose()
-        self._append({"asked": asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement})
+        self._append(
+            {"asked": asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement}
+        )
         self._asked = asked
-        return nothing if self.stopped else self._asked.copy()  # the new ranking may be what a rule waited for
+        return (
+            nothing if self.stopped else self._asked.copy()
+        )  # the new ranking may be what a rule waited for
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
         """Labels of some rows, asked for or not. Either all are taken or, where one is wrong, none.
@@ -229,8 +247,8 @@ class LabellingLoop:
         ----------
         rows : int or iterable of int
         labels : label or iterable of labels
-            1 or True for relevant, 0 or False for irrelevant. Telling a row's label again does nothing; another label
-            for it is refused.
+            1 or True for relevant, 0 or False for irrelevant. Telling a row's label again does
+            nothing; another label for it is refused.
         seed : bool, default=False
             Known before reading began: learnt from, but not counted as read.
         """
@@ -243,7 +261,9 @@ class LabellingLoop:
                 "out seed."
             )
         step = Step(new_rows, new_labels, bool(seed))
-        answers = self._asked is not None and not seed and bool(np.isin(new_rows, self._asked).any())
+        answers = (
+            self._asked is not None and not seed and bool(np.isin(new_rows, self._asked).any())
+        )
         if answers:
             step.seconds, step.agreement = self.last_seconds, self._agreement
         self._append(asdict(step))
@@ -269,12 +289,18 @@ class LabellingLoop:
         rng = np.random.default_rng([self.random_state, len(self.steps)])
         labelled = self._labels != UNLABELLED
         n_groups = 1 if self.group is None else int(self.group.max()) + 1
-        n = self.batch if isinstance(self.batch, int) else max(1, int(self.batch * self._n_read / n_groups))
+        n = (
+            self.batch
+            if isinstance(self.batch, int)
+            else max(1, int(self.batch * self._n_read / n_groups))
+        )
         # Once all rows have been scored, there is no need to look for NaN in them again and again.
         with config_context(assume_finite=self._known_finite or get_config()["assume_finite"]):
             return self._choose_rows(rng, labelled, n)
 
-    def _choose_rows(self, rng: np.random.Generator, labelled: NDArray[np.bool_], n: int) -> NDArray[np.intp]:
+    def _choose_rows(
+        self, rng: np.random.Generator, labelled: NDArray[np.bool_], n: int
+    ) -> NDArray[np.intp]:
         clock = perf_counter()
         if self.strategy.uses_scores or self._wants_agreement:
             self.fit()
@@ -297,7 +323,11 @@ class LabellingLoop:
                 scores = np.array([scores, *(score_rows(other, self.X) for other in others)])
             scored = perf_counter()
         chosen = strategy.choose(scores, labelled, n=n, groups=self.group, random_state=rng)
-        self.last_seconds = {"fit": fitted - clock, "score": scored - fitted, "choose": perf_counter() - scored}
+        self.last_seconds = {
+            "fit": fitted - clock,
+            "score": scored - fitted,
+            "choose": perf_counter() - scored,
+        }
         return chosen
 
     @property
@@ -319,19 +349,28 @@ class LabellingLoop:
             centred[groups.rows] = groups.ranks() - groups.spread(0.5 * (groups.sizes + 1))
             ranks.append(centred[still_open])
         norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
-        self._agreement = float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0  # a constant agrees with nothing
+        self._agreement = (
+            float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0
+        )  # a constant agrees with nothing
 
     def _check_told(self, rows: Any, labels: Any) -> tuple[list[int], list[int]]:
         if isinstance(rows, np.ndarray) and rows.ndim == 0:
             rows = rows.item()
         if not isinstance(rows, Iterable) or isinstance(rows, str):
             rows, labels = [rows], [labels]
-            labels = [label.item() if isinstance(label, np.ndarray) and label.ndim == 0 else label for label in labels]
+            labels = [
+                label.item() if isinstance(label, np.ndarray) and label.ndim == 0 else label
+                for label in labels
+            ]
         elif not isinstance(labels, Iterable) or isinstance(labels, str):
-            raise ValueError(f"Several rows were told with the one label {labels!r}; give one label per row.")
+            raise ValueError(
+                f"Several rows were told with the one label {labels!r}; give one label per row."
+            )
         rows, labels = list(rows), list(labels)
         if len(rows) != len(labels):
-            raise ValueError(f"{len(rows)} rows were told with {len(labels)} labels; give one label per row.")
+            raise ValueError(
+                f"{len(rows)} rows were told with {len(labels)} labels; give one label per row."
+            )
         told: dict[int, int] = {}
         for row, label in zip(rows, labels, strict=True):
             number = _row_number(row, self.n_rows)
@@ -374,8 +413,14 @@ class LabellingLoop:
             return
         size = self._record.stat().st_size if self._record.exists() else None
         if size != self._record_size:
-            what = "is gone" if size is None else "was changed by something else, such as a second loop on it"
-            raise RuntimeError(f"{self._record} {what}; nothing was written or taken. Open the record anew to go on.")
+            what = (
+                "is gone"
+                if size is None
+                else "was changed by something else, such as a second loop on it"
+            )
+            raise RuntimeError(
+                f"{self._record} {what}; nothing was written or taken. Open the record anew to go on."
+            )
         with self._record.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
@@ -399,7 +444,9 @@ class LabellingLoop:
         for number, line in enumerate(lines, start=2):
             try:
                 if "asked" in line:
-                    self._asked = np.array([_row_number(row, self.n_rows) for row in line["asked"]], dtype=np.intp)
+                    self._asked = np.array(
+                        [_row_number(row, self.n_rows) for row in line["asked"]], dtype=np.intp
+                    )
                     self.last_seconds, self._agreement = line["seconds"], line["agreement"]
                     continue
                 step = Step(**line)
@@ -427,7 +474,9 @@ class LabellingLoop:
                 )
             parsed.append(value)
         if not parsed or parsed[0].get("format") != _FORMAT or "random_state" not in parsed[0]:
-            raise ValueError(f"{self._record} is not a record of a labelling loop. Remove it, or choose another path.")
+            raise ValueError(
+                f"{self._record} is not a record of a labelling loop. Remove it, or choose another path."
+            )
         return parsed
 
 
@@ -443,7 +492,10 @@ def _row_number(row: Any, n_rows: int) -> int:
 
 
 def _label(label: Any, row: int) -> int:
-    if isinstance(label, bool | np.bool_ | int | np.integer | float | np.floating) and label in (0, 1):
+    if isinstance(label, bool | np.bool_ | int | np.integer | float | np.floating) and label in (
+        0,
+        1,
+    ):
         return int(label)
     raise ValueError(
         f"Row {row} is told the label {label!r}, which is unknown; 1 (relevant) or 0 (irrelevant) is expected. Nothing "
@@ -457,7 +509,9 @@ def _check_batch(batch: Any) -> int | float:
         return int(batch)
     if isinstance(batch, float | np.floating) and 0.0 < batch < 1.0:
         return float(batch)
-    raise ValueError(f"batch must be a whole number of at least 1, or a share between 0 and 1; got {batch!r}.")
+    raise ValueError(
+        f"batch must be a whole number of at least 1, or a share between 0 and 1; got {batch!r}."
+    )
 
 
 def _grouped_default() -> Any:
@@ -467,7 +521,8 @@ def _grouped_default() -> Any:
 
 
 def _start_warm_from_now_on(ranker: Any) -> None:
-    """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to fit anew.
+    """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to
+    fit anew.
 
     Not in a pipeline, whose other steps are fitted anew: its columns may be others next time.
     """
@@ -476,7 +531,9 @@ def _start_warm_from_now_on(ranker: Any) -> None:
 
 
 def _table(X: Any) -> Any:
-    """Rows that can be taken by number: CSR, a frame as it is, or an array (of objects where X is a list of texts)."""
+    """Rows that can be taken by number: CSR, a frame as it is, or an array (of objects where X is a
+    list of texts).
+    """
     if sp.issparse(X):
         return X.tocsr()
     if hasattr(X, "columns") and hasattr(X, "shape"):
@@ -488,12 +545,18 @@ def _table(X: Any) -> Any:
 def _described(ranker: Any) -> str:
     """The ranker in words, the same in every process."""
     with config_context(print_changed_only=True):
-        text = ranker.__repr__(N_CHAR_MAX=100_000) if isinstance(ranker, BaseEstimator) else repr(ranker)
+        text = (
+            ranker.__repr__(N_CHAR_MAX=100_000)
+            if isinstance(ranker, BaseEstimator)
+            else repr(ranker)
+        )
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
 
 
 def content_hash(value: Any) -> str:
-    """A hash of values alone: a sparse matrix also carries notes about itself, which change as it is used."""
+    """A hash of values alone: a sparse matrix also carries notes about itself, which change as it
+    is used.
+    """
     if sp.issparse(value):
         csr = value.tocsr()
         return str(joblib.hash(("csr", tuple(csr.shape), csr.data, csr.indices, csr.indptr)))

@@ -1,14 +1,16 @@
-"""From scores to a rank threshold and a probability of relevance, without labels (donmez2009, section 2.2, Figure 2).
+"""From scores to a rank threshold and a probability of relevance, without labels (donmez2009,
+section 2.2, Figure 2).
 
-A ranker's scores say who comes first, not where the relevant end. The threshold is put at the largest gap between
-neighbouring scores, and a logistic function centred there gives the posterior
+A ranker's scores say who comes first, not where the relevant end. The threshold is put at the
+largest gap between neighbouring scores, and a logistic function centred there gives the posterior
 
     P(y = +1 | x) = 1 / (1 + exp(-(f(x) - f(x_theta)) / scale)),
 
-which sums to one over y = +1, -1 (the printed form does not). The scale is sqrt(3) / pi times the standard deviation of
-the scores in the group, which makes the logistic curve as wide as the scores are spread. Scores of a ranker trained on
-few labels are tiny against a unit scale: every posterior would be one half, and what is chosen by it would be an end of
-the list. With it the posterior does not change when scores are shifted or multiplied.
+which sums to one over y = +1, -1 (the printed form does not). The scale is sqrt(3) / pi times the
+standard deviation of the scores in the group, which makes the logistic curve as wide as the scores
+are spread. Scores of a ranker trained on few labels are tiny against a unit scale: every posterior
+would be one half, and what is chosen by it would be an end of the list. With it the posterior does
+not change when scores are shifted or multiplied.
 """
 
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forerank._ranking import deal_out, query_numbers
-from forerank.pairsums.sorting import argsort
+from forerank._sorting import argsort
+from forerank.metrics.ranking import deal_out, query_numbers
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
 
@@ -31,7 +33,9 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class SortedGroups:
-    """Rows by group and ascending score; a group is a contiguous run. Equal scores share their mean rank."""
+    """Rows by group and ascending score; a group is a contiguous run. Equal scores share their mean
+    rank.
+    """
 
     rows: Index  # where each place stands in the input
     scores: Floats
@@ -46,7 +50,9 @@ class SortedGroups:
         return np.repeat(per_group, self.sizes)
 
     def blocks(self) -> tuple[Index, Index]:
-        """The first place of every block of equal scores, and the number of the block of each place."""
+        """The first place of every block of equal scores, and the number of the block of each
+        place.
+        """
         opens = np.ones(self.rows.size, dtype=bool)
         opens[1:] = self.scores[1:] != self.scores[:-1]
         opens[self.starts[:-1]] = True
@@ -60,7 +66,9 @@ class SortedGroups:
 
 
 def sort_groups(scores: Floats, group: Index | None, rows: Index) -> SortedGroups:
-    """Sort the given rows; from the end, the earlier of rows with equal scores comes first. Cost: N log N."""
+    """Sort the given rows; from the end, the earlier of rows with equal scores comes first. Cost: N
+    log N.
+    """
     order = rows[::-1]
     order = order[argsort(scores[order], stable=True)]
     starts = np.array([0, rows.size])
@@ -79,7 +87,8 @@ class RankThreshold:
     Attributes
     ----------
     rank : array
-        The number i of rows below the largest gap, counted from the lowest score; the threshold of eq. 7 is i + 1/2.
+        The number i of rows below the largest gap, counted from the lowest score; the threshold of
+        eq. 7 is i + 1/2.
     score : array
         f(x_theta): the score of the i-th row.
     scale : array
@@ -108,9 +117,13 @@ def threshold_of(groups: SortedGroups) -> RankThreshold:
     largest = np.maximum.reduceat(np.abs(deviation), starts[:-1])
     unit = np.where(largest > 0.0, largest, 1.0)
     scale = (
-        _LOGISTIC_SCALE * unit * np.sqrt(np.add.reduceat((deviation / groups.spread(unit)) ** 2, starts[:-1]) / sizes)
+        _LOGISTIC_SCALE
+        * unit
+        * np.sqrt(np.add.reduceat((deviation / groups.spread(unit)) ** 2, starts[:-1]) / sizes)
     )
-    return RankThreshold(at - starts[:-1] + 1, groups.scores[at], np.where(largest > 0.0, scale / factor, 1.0))
+    return RankThreshold(
+        at - starts[:-1] + 1, groups.scores[at], np.where(largest > 0.0, scale / factor, 1.0)
+    )
 
 
 def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Floats:
@@ -127,7 +140,8 @@ def _safe_factor(groups: SortedGroups) -> float:
 
 
 def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
-    """The largest gap between neighbouring scores, in each group (donmez2009, Figure 2). Cost: N log N.
+    """The largest gap between neighbouring scores, in each group (donmez2009, Figure 2). Cost: N
+    log N.
 
     Of equal gaps the lowest counts. Groups come in sorted order of their labels.
 
@@ -141,7 +155,8 @@ def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
 
 
 def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Floats:
-    """P(relevant) of each row from the scores alone, calibrated at the rank threshold of its group. Cost: N log N.
+    """P(relevant) of each row from the scores alone, calibrated at the rank threshold of its group.
+    Cost: N log N.
 
     Examples
     --------
@@ -162,25 +177,33 @@ def _sorted(scores: ArrayLike, groups: Any) -> SortedGroups:
 
 
 def group_numbers(groups: Any, n_rows: int) -> Index | None:
-    """0, 1, ... in sorted order of the labels; labels of several types, which have no order, as they come."""
+    """0, 1, ... in sorted order of the labels; labels of several types, which have no order, as
+    they come.
+    """
     if groups is None:
         return None
     labels = groups if isinstance(groups, list | tuple) else np.asarray(groups)
     if isinstance(labels, list | tuple) or labels.dtype == object:
         labels = list(labels)
-        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | np.generic):
+        if len({type(label) for label in labels}) == 1 and isinstance(
+            labels[0], str | int | float | np.generic
+        ):
             labels = np.asarray(labels)
     return query_numbers(labels, n_rows)
 
 
 def check_scores(scores: ArrayLike) -> Floats:
-    """Scores as doubles; NaN and infinities, which have no distances, are refused with the row named."""
+    """Scores as doubles; NaN and infinities, which have no distances, are refused with the row
+    named.
+    """
     try:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("scores must be real numbers, one per row.") from None
     if values.ndim != 1:
-        raise ValueError(f"scores has shape {values.shape}; a one-dimensional array is expected, one score per row.")
+        raise ValueError(
+            f"scores has shape {values.shape}; a one-dimensional array is expected, one score per row."
+        )
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))

@@ -1,4 +1,6 @@
-"""Labelling simulated on labelled data: what a strategy and a ranker would have cost, before a cent is spent."""
+"""Labelling simulated on labelled data: what a strategy and a ranker would have cost, before a cent
+is spent.
+"""
 
 import json
 import warnings
@@ -16,11 +18,11 @@ from rich.progress import Progress
 from scipy import stats
 
 from forerank import metrics
-from forerank._ranking import check_column, query_numbers
+from forerank._validation import encode_classes
 from forerank.active.loop import LabellingLoop, content_hash
 from forerank.active.stopping import StoppingRule
 from forerank.active.strategies import Strategy, make_strategy, score_rows
-from forerank.estimators._validation import encode_classes
+from forerank.metrics.ranking import check_column, query_numbers
 
 __all__ = ["Simulation", "StrategyComparison", "compare", "paired_t", "simulate"]
 
@@ -39,7 +41,8 @@ METRICS: dict[str, Callable[..., float]] = {
 class Simulation:
     """The course of one simulated labelling.
 
-    Recall is that of the relevant records that were not seeds; records are counted without the seeds.
+    Recall is that of the relevant records that were not seeds; records are counted without the
+    seeds.
 
     Attributes
     ----------
@@ -54,7 +57,8 @@ class Simulation:
     read : list of int
         Records read at the beginning of each round, and at the end.
     curves : dict
-        For each measure, its value on the test rows at each entry of `read`; empty without test rows.
+        For each measure, its value on the test rows at each entry of `read`; empty without test
+        rows.
     seconds : dict
         "fit", "score" and "choose" of each round.
     stopped : str
@@ -78,7 +82,9 @@ class Simulation:
         return found / self.n_relevant if self.n_relevant else np.ones(found.size)
 
     def recall_at(self, n: int) -> float:
-        """The share of the relevant records among the first n; n beyond the end of reading counts as the end."""
+        """The share of the relevant records among the first n; n beyond the end of reading counts
+        as the end.
+        """
         if n < 0:
             raise ValueError(f"n counts records and must not be negative; got {n!r}.")
         return float(self.recall[min(int(n), len(self.order))])
@@ -96,7 +102,9 @@ class Simulation:
         return int(np.searchsorted(found, wanted))
 
     def work_saved(self, recall: float = 0.95) -> float:
-        """WSS: the share of the records left unread at that recall, beyond what reading in any order would leave."""
+        """WSS: the share of the records left unread at that recall, beyond what reading in any
+        order would leave.
+        """
         if not self.n_records:
             raise ValueError("Every record was a seed: there was nothing to read.")
         return (self.n_records - self.records_to_recall(recall)) / self.n_records - (1.0 - recall)
@@ -128,9 +136,10 @@ def simulate(
         Two classes; the one that sorts last is relevant.
     strategy, ranker, batch, qid, stopping, record
         As in `LabellingLoop`.
-    seeds : (n_relevant, n_irrelevant) as a tuple, or an array or list of row numbers, default=(1, 1)
-        What is known at the start. Numbers are drawn with `random_state` alone, in each group where there are groups
-        (as many as it has), so that all strategies begin with the same rows.
+    seeds : (n_relevant, n_irrelevant) as a tuple, or an array or list of row numbers, default=(1,
+    1)
+        What is known at the start. Numbers are drawn with `random_state` alone, in each group where
+        there are groups (as many as it has), so that all strategies begin with the same rows.
     rounds : int, optional
         The most batches; by default, until the strategy, the stopping rule or the rows end it.
     until_recall : float, optional
@@ -157,13 +166,19 @@ def simulate(
     labels = check_column(y, "y")
     classes, codes = encode_classes(labels)
     if classes.size != 2:
-        raise ValueError(f"y holds {classes.size} classes; two are expected, relevant and irrelevant.")
-    if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0):
+        raise ValueError(
+            f"y holds {classes.size} classes; two are expected, relevant and irrelevant."
+        )
+    if rounds is not None and (
+        isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0
+    ):
         raise ValueError(f"rounds must be a whole number, not negative; got {rounds!r}.")
     if until_recall is not None and not 0.0 <= until_recall <= 1.0:
         raise ValueError(f"until_recall must lie between 0 and 1; got {until_recall!r}.")
     if test is not None and record is not None:
-        raise ValueError("Measures on test rows are not kept in a record; leave out test or record.")
+        raise ValueError(
+            "Measures on test rows are not kept in a record; leave out test or record."
+        )
     loop = LabellingLoop(
         X,
         strategy=strategy,
@@ -175,11 +190,19 @@ def simulate(
         record=record,
     )
     if loop.n_rows != codes.size:
-        raise ValueError(f"X has {loop.n_rows} rows and y has {codes.size}; both need one entry per row.")
+        raise ValueError(
+            f"X has {loop.n_rows} rows and y has {codes.size}; both need one entry per row."
+        )
     if loop.steps:
-        seed_rows = np.array([row for step in loop.steps if step.seed for row in step.rows], dtype=np.intp)
-        if not isinstance(seeds, tuple) and sorted(np.asarray(seeds).tolist()) != sorted(seed_rows.tolist()):
-            raise ValueError(f"The record {record} began with the seeds {sorted(seed_rows.tolist())}, not with these.")
+        seed_rows = np.array(
+            [row for step in loop.steps if step.seed for row in step.rows], dtype=np.intp
+        )
+        if not isinstance(seeds, tuple) and sorted(np.asarray(seeds).tolist()) != sorted(
+            seed_rows.tolist()
+        ):
+            raise ValueError(
+                f"The record {record} began with the seeds {sorted(seed_rows.tolist())}, not with these."
+            )
         told = np.flatnonzero(loop.labels >= 0)
         wrong = told[loop.labels[told] != codes[told]]
         if wrong.size:
@@ -187,13 +210,17 @@ def simulate(
                 f"The record {record} has another label than y for row {wrong[0]}. Is it that of other data?"
             )
     else:
-        seed_rows = _seed_rows(seeds, codes, loop.group, np.random.default_rng([loop.random_state, 2**31]))
+        seed_rows = _seed_rows(
+            seeds, codes, loop.group, np.random.default_rng([loop.random_state, 2**31])
+        )
         loop.tell(seed_rows, codes[seed_rows], seed=True)
     open_relevant = int(codes.sum() - codes[seed_rows].sum())
     measure = _measure(test, measures, classes)
     result = Simulation([], [], loop.n_rows - seed_rows.size, open_relevant, seed_rows.tolist(), [])
     n_rounds = sum(not step.seed for step in loop.steps)
-    while (rounds is None or n_rounds < rounds) and not _found_enough(loop, until_recall, open_relevant):
+    while (rounds is None or n_rounds < rounds) and not _found_enough(
+        loop, until_recall, open_relevant
+    ):
         rows = loop.ask()
         if not rows.size:
             break
@@ -207,30 +234,46 @@ def simulate(
     result.relevant = codes[loop.order].tolist()
     result.read = [0, *np.cumsum([len(step.rows) for step in loop.steps if not step.seed]).tolist()]
     timed = [step.seconds for step in loop.steps if step.seconds]
-    result.seconds = {name: [seconds[name] for seconds in timed] for name in ("fit", "score", "choose")}
+    result.seconds = {
+        name: [seconds[name] for seconds in timed] for name in ("fit", "score", "choose")
+    }
     over = rounds is not None and n_rounds >= rounds
-    result.stopped = loop.stopped or ("the rounds are over" if over else "the recall asked for is reached")
+    result.stopped = loop.stopped or (
+        "the rounds are over" if over else "the recall asked for is reached"
+    )
     return result
 
 
 def _found_enough(loop: LabellingLoop, until_recall: float | None, n_relevant: int) -> bool:
     if until_recall is None:
         return False
-    return int(np.count_nonzero(loop.reading.relevant)) >= ceil(until_recall * n_relevant - _ROUNDING)
+    return int(np.count_nonzero(loop.reading.relevant)) >= ceil(
+        until_recall * n_relevant - _ROUNDING
+    )
 
 
-def _seed_rows(seeds: Any, codes: NDArray, group: NDArray | None, rng: np.random.Generator) -> NDArray[np.intp]:
+def _seed_rows(
+    seeds: Any, codes: NDArray, group: NDArray | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
     if not isinstance(seeds, tuple):
         rows = np.asarray(seeds)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise ValueError("seeds must be row numbers, or a tuple (n_relevant, n_irrelevant).")
         if np.unique(rows).size < rows.size:
-            raise ValueError("seeds names a row twice. For counts give a tuple: seeds=(n_relevant, n_irrelevant).")
+            raise ValueError(
+                "seeds names a row twice. For counts give a tuple: seeds=(n_relevant, n_irrelevant)."
+            )
         if rows.size and not 0 <= rows.min() <= rows.max() < codes.size:
-            raise ValueError(f"seeds names rows from {rows.min()} to {rows.max()}, and there are {codes.size} rows.")
+            raise ValueError(
+                f"seeds names rows from {rows.min()} to {rows.max()}, and there are {codes.size} rows."
+            )
         return rows.astype(np.intp)
-    if len(seeds) != 2 or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in seeds):
-        raise ValueError(f"seeds as a tuple are (n_relevant, n_irrelevant), two counts; got {seeds!r}.")
+    if len(seeds) != 2 or any(
+        isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in seeds
+    ):
+        raise ValueError(
+            f"seeds as a tuple are (n_relevant, n_irrelevant), two counts; got {seeds!r}."
+        )
     number = np.zeros(codes.size, dtype=np.intp) if group is None else group
     shuffled = rng.permutation(codes.size)
     chosen = []
@@ -246,7 +289,9 @@ def _seed_rows(seeds: Any, codes: NDArray, group: NDArray | None, rng: np.random
     return np.concatenate(chosen)
 
 
-def _measure(test: tuple | None, measures: Iterable[str], classes: NDArray) -> Callable[[Any], dict] | None:
+def _measure(
+    test: tuple | None, measures: Iterable[str], classes: NDArray
+) -> Callable[[Any], dict] | None:
     if test is None:
         return None
     if not isinstance(test, tuple) or len(test) not in (2, 3):
@@ -258,26 +303,34 @@ def _measure(test: tuple | None, measures: Iterable[str], classes: NDArray) -> C
     names = list(measures)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
-        raise ValueError(f"measures must be among {', '.join(map(repr, METRICS))}; got {unknown[0]!r}.")
+        raise ValueError(
+            f"measures must be among {', '.join(map(repr, METRICS))}; got {unknown[0]!r}."
+        )
     number = None if qid is None else query_numbers(qid, relevant.size)
 
     def measure(ranker: Any) -> dict[str, float]:
         scores = np.zeros(relevant.size) if ranker is None else score_rows(ranker, X)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*queries left out of the mean.*", category=UserWarning)
+            warnings.filterwarnings(
+                "ignore", message=".*queries left out of the mean.*", category=UserWarning
+            )
             return {name: METRICS[name](relevant, scores, qid=number) for name in names}
 
     return measure
 
 
-def _evaluate(loop: LabellingLoop, measure: Callable[[Any], dict], result: Simulation, *, fitted: bool) -> None:
+def _evaluate(
+    loop: LabellingLoop, measure: Callable[[Any], dict], result: Simulation, *, fitted: bool
+) -> None:
     for name, value in measure(loop.ranker_ if fitted else loop.fit()).items():
         result.curves.setdefault(name, []).append(float(value))
 
 
 @dataclass(frozen=True)
 class PairedT:
-    """A two-sided paired t-test: mean difference, its 95 % confidence interval, p, and the number of pairs."""
+    """A two-sided paired t-test: mean difference, its 95 % confidence interval, p, and the number
+    of pairs.
+    """
 
     difference: float
     low: float
@@ -297,7 +350,9 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT:
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise ValueError(f"Pairs are expected, and the shapes are {first.shape} and {second.shape}.")
+        raise ValueError(
+            f"Pairs are expected, and the shapes are {first.shape} and {second.shape}."
+        )
     gap = first - second
     n, mean = gap.size, float(gap.mean())
     if n < 2:
@@ -321,28 +376,46 @@ class StrategyComparison:
     runs: dict[str, list[Simulation]]
 
     def values(self, measure: str, name: str) -> Floats:
-        """One line per run: the measure at the end of each round or, for "recall", after each record."""
+        """One line per run: the measure at the end of each round or, for "recall", after each
+        record.
+        """
         runs = self.runs[name]
         if measure == "recall":
             length = min(run.n_records for run in runs) + 1
             return np.array([_prolonged(run.recall, length) for run in runs])
         if any(measure not in run.curves for run in runs):
-            raise ValueError(f"{measure!r} was not measured; give test rows, and name it among the measures.")
+            raise ValueError(
+                f"{measure!r} was not measured; give test rows, and name it among the measures."
+            )
         length = min(len(run.curves[measure]) for run in runs)
         return np.array([run.curves[measure][:length] for run in runs])
 
     def band(self, measure: str, name: str) -> tuple[Floats, Floats, Floats, Floats]:
-        """Records read, the mean of the measure over the runs, and the bounds of its 95 % confidence interval.
+        """Records read, the mean of the measure over the runs, and the bounds of its 95 %
+        confidence interval.
 
         Bounds beyond 0 and 1, which no measure here can take, are cut off.
         """
         values = self.values(measure, name)
-        x = np.arange(values.shape[1]) if measure == "recall" else self._mean_read(name)[: values.shape[1]]
+        x = (
+            np.arange(values.shape[1])
+            if measure == "recall"
+            else self._mean_read(name)[: values.shape[1]]
+        )
         mean = values.mean(axis=0)
         half = np.zeros_like(mean)
         if len(values) > 1:
-            half = stats.t.ppf(0.975, len(values) - 1) * values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        return x.astype(np.float64), mean, np.maximum(mean - half, 0.0), np.minimum(mean + half, 1.0)
+            half = (
+                stats.t.ppf(0.975, len(values) - 1)
+                * values.std(axis=0, ddof=1)
+                / np.sqrt(len(values))
+            )
+        return (
+            x.astype(np.float64),
+            mean,
+            np.maximum(mean - half, 0.0),
+            np.minimum(mean + half, 1.0),
+        )
 
     def test(self, measure: str, a: str, b: str, *, over: str = "curve") -> PairedT:
         """The paired t-test of method a against b.
@@ -354,15 +427,18 @@ class StrategyComparison:
         a, b : str
             Names of two methods.
         over : {"curve", "runs"}, default="curve"
-            "curve" pairs every round of every run, as donmez2009 does; rounds of one run are alike, which makes this
-            test see differences too easily. "runs" pairs the mean of the curve of each run.
+            "curve" pairs every round of every run, as donmez2009 does; rounds of one run are alike,
+            which makes this test see differences too easily. "runs" pairs the mean of the curve of
+            each run.
         """
         if over not in ("curve", "runs"):
             raise ValueError(f"over must be 'curve' or 'runs'; got {over!r}.")
         first, second = self.values(measure, a), self.values(measure, b)
         length = min(first.shape[1], second.shape[1])
         if length < 2:
-            raise ValueError("No round was run: there is nothing to compare but the start, which is the same for all.")
+            raise ValueError(
+                "No round was run: there is nothing to compare but the start, which is the same for all."
+            )
         first, second = first[:, 1:length], second[:, 1:length]  # the start is the same for all
         if over == "runs":
             first, second = first.mean(axis=1), second.mean(axis=1)
@@ -382,14 +458,17 @@ class StrategyComparison:
         return text
 
     def records_to_recall(self, recall: float = 0.95) -> dict[str, Floats]:
-        """For each method, the records read in each run until that recall was reached; NaN where it never was."""
+        """For each method, the records read in each run until that recall was reached; NaN where it
+        never was.
+        """
         return {
             name: np.array([_quietly(run.records_to_recall, recall) for run in runs])
             for name, runs in self.runs.items()
         }
 
     def table(self, recalls: Sequence[float] = (0.5, 0.8, 0.95, 1.0)) -> list[dict[str, Any]]:
-        """One line per method: mean records to each recall, WSS@95, the final measures, and seconds per round.
+        """One line per method: mean records to each recall, WSS@95, the final measures, and seconds
+        per round.
 
         What a run never reached is NaN.
         """
@@ -403,7 +482,9 @@ class StrategyComparison:
             line["WSS@95"] = float(np.mean([_quietly(run.work_saved, 0.95) for run in runs]))
             for measure in runs[0].curves:
                 line[measure] = float(np.mean([run.curves[measure][-1] for run in runs]))
-            rounds = [sum(times) for run in runs for times in zip(*run.seconds.values(), strict=True)]
+            rounds = [
+                sum(times) for run in runs for times in zip(*run.seconds.values(), strict=True)
+            ]
             line["seconds per round"] = float(np.mean(rounds)) if rounds else 0.0
             lines.append(line)
         return lines
@@ -447,8 +528,8 @@ def compare(
     X, y
         As in `simulate`.
     strategies : iterable of strategies, or mapping from names
-        A mapping's values are strategies, or the options of `simulate` in which the methods differ, such as
-        ``{"svm": {"strategy": "greedy", "ranker": LinearSVC()}}``.
+        A mapping's values are strategies, or the options of `simulate` in which the methods differ,
+        such as ``{"svm": {"strategy": "greedy", "ranker": LinearSVC()}}``.
     n_runs : int, default=10
         Runs of each method, from different seeds; the k-th run of every method has the random state
         `random_state` + k.
@@ -479,15 +560,25 @@ def compare(
     methods = _methods(strategies)
     if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
         raise ValueError(f"n_runs must be a whole number of at least 1; got {n_runs!r}.")
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ValueError(f"random_state must be a whole number, the seed of the first run; got {random_state!r}.")
+    if (
+        isinstance(random_state, bool)
+        or not isinstance(random_state, int | np.integer)
+        or random_state < 0
+    ):
+        raise ValueError(
+            f"random_state must be a whole number, the seed of the first run; got {random_state!r}."
+        )
     if "record" in options:
         raise ValueError("Runs cannot share a record; results=PATH keeps those that are finished.")
     tasks = [(name, k) for k in range(n_runs) for name in methods]
-    kept = _Kept(results, methods, {"random_state": int(random_state), "data": [X, y], "options": options})
+    kept = _Kept(
+        results, methods, {"random_state": int(random_state), "data": [X, y], "options": options}
+    )
     todo = [task for task in tasks if task not in kept.done]
     run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_one)(task, X, y, {**options, **methods[task[0]], "random_state": int(random_state) + task[1]})
+        delayed(_one)(
+            task, X, y, {**options, **methods[task[0]], "random_state": int(random_state) + task[1]}
+        )
         for task in todo
     )
     with Progress(disable=not progress, transient=True) as bar:
@@ -495,24 +586,31 @@ def compare(
         for task, simulation in run:
             kept.add(task, simulation)
             bar.advance(shown)
-    return StrategyComparison({name: [kept.done[name, k] for k in range(n_runs)] for name in methods})
+    return StrategyComparison(
+        {name: [kept.done[name, k] for k in range(n_runs)] for name in methods}
+    )
 
 
-def _one(task: tuple[str, int], X: Any, y: Any, options: dict[str, Any]) -> tuple[tuple[str, int], Simulation]:
+def _one(
+    task: tuple[str, int], X: Any, y: Any, options: dict[str, Any]
+) -> tuple[tuple[str, int], Simulation]:
     return task, simulate(X, y, **options)
 
 
 def _methods(strategies: Any) -> dict[str, dict[str, Any]]:
     if isinstance(strategies, Mapping):
         methods = {
-            str(name): dict(value) if isinstance(value, Mapping) else {"strategy": make_strategy(value)}
+            str(name): dict(value)
+            if isinstance(value, Mapping)
+            else {"strategy": make_strategy(value)}
             for name, value in strategies.items()
         }
     else:
         if isinstance(strategies, str | Strategy):
             strategies = [strategies]
         methods = {
-            value if isinstance(value, str) else repr(value): {"strategy": make_strategy(value)} for value in strategies
+            value if isinstance(value, str) else repr(value): {"strategy": make_strategy(value)}
+            for value in strategies
         }
     if not methods:
         raise ValueError("strategies is empty; name at least one.")
@@ -520,7 +618,9 @@ def _methods(strategies: Any) -> dict[str, dict[str, Any]]:
 
 
 class _Kept:
-    """Finished runs, in a file where one is given, with hashes that tell other data and other methods apart."""
+    """Finished runs, in a file where one is given, with hashes that tell other data and other
+    methods apart.
+    """
 
     def __init__(self, path: Any, methods: dict[str, dict], settings: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
@@ -538,7 +638,9 @@ class _Kept:
         text = self._path.read_text()
         whole = text[: text.rfind("\n") + 1]
         if not whole.startswith(head):
-            raise ValueError(f"{self._path} has runs of other data or options. Remove it, or choose another path.")
+            raise ValueError(
+                f"{self._path} has runs of other data or options. Remove it, or choose another path."
+            )
         for line in whole[len(head) :].splitlines():
             entry = json.loads(line)
             if self._methods.get(entry["method"], entry["options"]) != entry["options"]:

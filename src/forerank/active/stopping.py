@@ -1,18 +1,20 @@
 """When to stop reading. Rules compose: `a | b` stops where either does, `a & b` where both do.
 
-`RecallBound` keeps a promise. Let N records be open at the start, K of them relevant, and suppose that each record read
-is at least as likely to be relevant, given all that came before, as one drawn at random from the unread ones: all that
-is asked of the strategy. Say f records have been found, the last of them when R records were left unread, and r are
-unread now. If K were right, a run of R - r records without a find would have at most the probability
+`RecallBound` keeps a promise. Let N records be open at the start, K of them relevant, and suppose
+that each record read is at least as likely to be relevant, given all that came before, as one drawn
+at random from the unread ones: all that is asked of the strategy. Say f records have been found,
+the last of them when R records were left unread, and r are unread now. If K were right, a run of R
+- r records without a find would have at most the probability
 
     C(r, K - f) / C(R, K - f).
 
-Betting on such a run, and against K, multiplies a stake by the inverse of that probability until the next find, when it
-is lost. For each K with f < target * K stakes are laid at every number of finds k below target * K: 1 / ((j+1)(j+2)) of
-the capital for the j-th of these, counted from the highest, which sums to less than one. The capital is a
-supermartingale under the true K that starts at one, so with probability 1 - delta it never reaches 1 / delta (Ville).
-Reading stops when every K under which the recall f / K would still be below the target has lost in this way, and then
-the recall is below the target with probability at most delta, however often one looks.
+Betting on such a run, and against K, multiplies a stake by the inverse of that probability until
+the next find, when it is lost. For each K with f < target * K stakes are laid at every number of
+finds k below target * K: 1 / ((j+1)(j+2)) of the capital for the j-th of these, counted from the
+highest, which sums to less than one. The capital is a supermartingale under the true K that starts
+at one, so with probability 1 - delta it never reaches 1 / delta (Ville). Reading stops when every K
+under which the recall f / K would still be below the target has lost in this way, and then the
+recall is below the target with probability at most delta, however often one looks.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["All", "Any_", "Budget", "IrrelevantInARow", "RankingStable", "Reading", "RecallBound", "StoppingRule"]
+__all__ = [
+    "All",
+    "Any_",
+    "Budget",
+    "IrrelevantInARow",
+    "RankingStable",
+    "Reading",
+    "RecallBound",
+    "StoppingRule",
+]
 
 # Recalls such as 0.95 * 20 are whole numbers up to rounding.
 _ROUNDING = 1e-9
@@ -99,7 +110,9 @@ class All(_Composed):
 
 @dataclass(frozen=True)
 class Budget(StoppingRule):
-    """Stops after n records, or at the end of the batch in which they are reached where a batch is told at once."""
+    """Stops after n records, or at the end of the batch in which they are reached where a batch is
+    told at once.
+    """
 
     n: int
 
@@ -127,12 +140,14 @@ class IrrelevantInARow(StoppingRule):
 
 @dataclass(frozen=True)
 class RecallBound(StoppingRule):
-    """Stops when the recall has reached a target, at a confidence that holds however often one looks.
+    """Stops when the recall has reached a target, at a confidence that holds however often one
+    looks.
 
-    The recall is that of the records open at the start: f found of K. The promise holds for any reading in which the
-    next record is at least as likely to be relevant, given all that came before, as one drawn at random from the unread
-    ones: that of a sensible ranker with `Greedy`, and of `Random`. Strategies that look for something else than
-    relevant records, such as `Uncertain`, break it. See the head of this module for why it holds.
+    The recall is that of the records open at the start: f found of K. The promise holds for any
+    reading in which the next record is at least as likely to be relevant, given all that came
+    before, as one drawn at random from the unread ones: that of a sensible ranker with `Greedy`,
+    and of `Random`. Strategies that look for something else than relevant records, such as
+    `Uncertain`, break it. See the head of this module for why it holds.
 
     Parameters
     ----------
@@ -153,7 +168,8 @@ class RecallBound(StoppingRule):
                 raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
 
     def lower_bound(self, reading: Reading) -> float:
-        """The recall that is certain by now, at the confidence; 0 while nothing is. Cost: one pass over the unread.
+        """The recall that is certain by now, at the confidence; 0 while nothing is. Cost: one pass
+        over the unread.
 
         It holds at all times at once, so it may be watched.
         """
@@ -195,7 +211,9 @@ class RankingStable(StoppingRule):
     def __post_init__(self) -> None:
         _check_count("patience", self.patience)
         if not -1.0 <= self.agreement <= 1.0:
-            raise ValueError(f"agreement is a correlation, between -1 and 1; got {self.agreement!r}.")
+            raise ValueError(
+                f"agreement is a correlation, between -1 and 1; got {self.agreement!r}."
+            )
 
     def reason(self, reading: Reading) -> str | None:
         last = reading.agreement[-self.patience :]

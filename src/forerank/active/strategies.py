@@ -1,8 +1,9 @@
 """Which rows to ask about next.
 
-Every strategy gives each row that is not labelled a utility, and chooses those of the highest, in every group. One
-shape: scores (or something that scores), what is labelled, groups, how many, a random generator in; row numbers out,
-the best first, with their utilities on request. Cost: at most two sorts of the rows that are not labelled.
+Every strategy gives each row that is not labelled a utility, and chooses those of the highest, in
+every group. One shape: scores (or something that scores), what is labelled, groups, how many, a
+random generator in; row numbers out, the best first, with their utilities on request. Cost: at most
+two sorts of the rows that are not labelled.
 
 Ties: rows of equal utility are taken by falling score, then by row number.
 """
@@ -20,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from forerank._ranking import deal_out
+from forerank._sorting import argsort
 from forerank.active.posterior import (
     Floats,
     Index,
@@ -31,8 +32,8 @@ from forerank.active.posterior import (
     sort_groups,
     threshold_of,
 )
-from forerank.active.ranker import UNLABELLED
-from forerank.pairsums.sorting import argsort
+from forerank.estimators.pool import UNLABELLED
+from forerank.metrics.ranking import deal_out
 
 __all__ = [
     "STRATEGIES",
@@ -56,7 +57,8 @@ class Strategy:
 
     # Does the strategy look at the scores at all? Where it does not, no ranker need be fitted.
     uses_scores: ClassVar[bool] = True
-    # Is what it chooses at least as likely to be relevant as a row drawn at random? A promise on recall rests on that.
+    # Is what it chooses at least as likely to be relevant as a row drawn at random? A promise on
+    # recall rests on that.
     relevant_first: ClassVar[bool] = False
     # Does it take the scores of several rankers, as `committee` makes them?
     compares_rankers: ClassVar[bool] = False
@@ -77,9 +79,9 @@ class Strategy:
         Parameters
         ----------
         scores : array-like of shape (n_rows,), or a fitted scorer
-            The higher, the more relevant. A scorer is anything with `decision_function`, `predict_proba` or `predict`;
-            it is applied to X. `Diverse` takes several: an array of shape (n_rankers, n_rows) or a list of scorers,
-            the current one first.
+            The higher, the more relevant. A scorer is anything with `decision_function`,
+            `predict_proba` or `predict`; it is applied to X. `Diverse` takes several: an array of
+            shape (n_rankers, n_rows) or a list of scorers, the current one first.
         labelled : array-like
             Which rows are labelled: a boolean mask, or their row numbers.
         n : int, default=1
@@ -95,7 +97,8 @@ class Strategy:
         Returns
         -------
         rows : array of int
-            Group by group in sorted order of the groups' labels (labels of several types: as they come), in each the
+            Group by group in sorted order of the groups' labels (labels of several types: as they
+            come), in each the
         highest utility first.
         utility : array of float
             Only if `return_utility`.
@@ -114,7 +117,9 @@ class Strategy:
         return (rows, utility) if return_utility else rows
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
-        """The utility of each place of the pool; `others` has the scores of further rankers, by row."""
+        """The utility of each place of the pool; `others` has the scores of further rankers, by
+        row.
+        """
         raise NotImplementedError
 
     def committee(self, ranker: Any, X: Any, labels: NDArray, qid: Any, rng: Rng) -> list[Any]:
@@ -135,9 +140,9 @@ class Strategy:
 class LossMin(Strategy):
     """The largest expected hinge rank loss (donmez2009, eq. 7).
 
-    With ranks r from 1 (lowest score) to n (highest) among the rows of a group that are not labelled, theta = i + 1/2
-    at the largest gap between neighbouring scores (`rank_threshold`) and the posterior calibrated there
-    (`relevance_posterior`),
+    With ranks r from 1 (lowest score) to n (highest) among the rows of a group that are not
+    labelled, theta = i + 1/2 at the largest gap between neighbouring scores (`rank_threshold`) and
+    the posterior calibrated there (`relevance_posterior`),
 
         P(+1 | x) (1 - t) [1/2 - (r - theta)]_+ / |1 - theta|  +  P(-1 | x) t [1/2 + (r - theta)]_+ / |n - theta|.
 
@@ -165,16 +170,19 @@ class LossMin(Strategy):
         above = pool.ranks() - pool.spread(theta)
         too_low = np.maximum(0.5 - above, 0.0) / pool.spread(np.abs(1.0 - theta))
         too_high = np.maximum(0.5 + above, 0.0) / pool.spread(np.abs(pool.sizes - theta))
-        return (1.0 - self.trade_off) * relevant * too_low + self.trade_off * (1.0 - relevant) * too_high
+        return (1.0 - self.trade_off) * relevant * too_low + self.trade_off * (
+            1.0 - relevant
+        ) * too_high
 
 
 @dataclass(frozen=True)
 class Entropy(Strategy):
-    """The largest expected number of ranking errors, after the entropy-based baseline of donmez2009.
+    """The largest expected number of ranking errors, after the entropy-based baseline of
+    donmez2009.
 
-    A row's utility is the expected share of the other open rows of its group with which it is in the wrong order: it is
-    relevant and the higher one is not, or it is irrelevant and the lower one is relevant, by the posterior of each,
-    taken as independent. A tied pair counts one half.
+    A row's utility is the expected share of the other open rows of its group with which it is in
+    the wrong order: it is relevant and the higher one is not, or it is irrelevant and the lower one
+    is relevant, by the posterior of each, taken as independent. A tied pair counts one half.
     """
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
@@ -199,7 +207,8 @@ class Entropy(Strategy):
 
 @dataclass(frozen=True)
 class Uncertain(Strategy):
-    """The rows of the closest pairs of scores: minus the distance to the nearest other score of the group.
+    """The rows of the closest pairs of scores: minus the distance to the nearest other score of the
+    group.
 
     Both rows of a pair have the same utility and come together, the higher one first.
     """
@@ -233,7 +242,11 @@ class Diverse(Strategy):
     compares_rankers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
+        if (
+            isinstance(self.folds, bool)
+            or not isinstance(self.folds, int | np.integer)
+            or self.folds < 2
+        ):
             raise ValueError(f"folds must be a whole number of at least 2; got {self.folds!r}.")
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
@@ -250,10 +263,14 @@ class Diverse(Strategy):
         return moved[pool.rows] / (len(others) * pool.spread(pool.sizes))
 
     def committee(self, ranker: Any, X: Any, labels: NDArray, qid: Any, rng: Rng) -> list[Any]:
-        """A clone of the ranker for every fold of the labelled rows; whole groups, where there are groups."""
+        """A clone of the ranker for every fold of the labelled rows; whole groups, where there are
+        groups.
+        """
         known = np.flatnonzero(labels != UNLABELLED)
         rankers = []
-        for part in self._parts(labels[known], None if qid is None else qid[known], int(rng.integers(2**31))):
+        for part in self._parts(
+            labels[known], None if qid is None else qid[known], int(rng.integers(2**31))
+        ):
             of_part = np.full(labels.size, UNLABELLED)
             of_part[known[part]] = labels[known[part]]
             fitted = fit_labelled(clone(ranker), X, of_part, qid)
@@ -270,11 +287,15 @@ class Diverse(Strategy):
         folds = min(self.folds, *np.bincount(y, minlength=2))
         if folds < 2:
             return []
-        return [part for _, part in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)]
+        return [
+            part for _, part in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
+        ]
 
     def _read_scores(self, scores: Any, X: Any) -> tuple[Floats, Floats]:
         if _is_scorer(scores):
-            raise ValueError("Diverse compares several rankers; give a list of them, the current one first.")
+            raise ValueError(
+                "Diverse compares several rankers; give a list of them, the current one first."
+            )
         if isinstance(scores, Sequence) and len(scores) and _is_scorer(scores[0]):
             scores = [_score_given(scorer, X) for scorer in scores]
         table = np.asarray(scores)
@@ -295,7 +316,9 @@ class Random(Strategy):
     relevant_first: ClassVar[bool] = True
 
     def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
-        return rng.uniform(size=int(pool.rows.max()) + 1)[pool.rows]  # by row number, whatever the scores are
+        return rng.uniform(size=int(pool.rows.max()) + 1)[
+            pool.rows
+        ]  # by row number, whatever the scores are
 
 
 @dataclass(frozen=True)
@@ -330,7 +353,9 @@ def make_strategy(strategy: str | Strategy) -> Strategy:
 
 
 def score_rows(scorer: Any, X: Any) -> Floats:
-    """Scores of any fitted scorer: its decision function, its probability of the last class, or its predictions."""
+    """Scores of any fitted scorer: its decision function, its probability of the last class, or its
+    predictions.
+    """
     if hasattr(scorer, "decision_function"):
         scores = scorer.decision_function(X)
     elif hasattr(scorer, "predict_proba"):
@@ -359,7 +384,8 @@ def last_step(ranker: Any) -> Any:
 
 
 def fit_labelled(ranker: Any, X: Any, labels: NDArray, qid: Any) -> Any:
-    """Fit on the rows that are labelled, or on all where the ranker learns from these too; None where it cannot be.
+    """Fit on the rows that are labelled, or on all where the ranker learns from these too; None
+    where it cannot be.
 
     Groups are given to a ranker, or the last step of a pipeline, whose fit takes them as `qid`.
     """
@@ -375,8 +401,11 @@ def fit_labelled(ranker: Any, X: Any, labels: NDArray, qid: Any) -> Any:
     prefix = f"{ranker.steps[-1][0]}__" if hasattr(ranker, "steps") else ""
     grouped = {} if qid is None else {f"{prefix}qid": qid}
     with warnings.catch_warnings():
-        # Groups without a relevant row yet, and fits short of their tolerance, are the ordinary course of labelling.
-        warnings.filterwarnings("ignore", message=".*qid groups? ha(s|ve) no pair.*", category=UserWarning)
+        # Groups without a relevant row yet, and fits short of their tolerance, are the ordinary
+        # course of labelling.
+        warnings.filterwarnings(
+            "ignore", message=".*qid groups? ha(s|ve) no pair.*", category=UserWarning
+        )
         warnings.simplefilter("ignore", ConvergenceWarning)
         return ranker.fit(X, y, **grouped)
 
@@ -387,7 +416,9 @@ def _is_scorer(given: Any) -> bool:
 
 def _score_given(scorer: Any, X: Any) -> Floats:
     if X is None:
-        raise ValueError(f"scores is a {type(scorer).__name__}; give X, the rows that it should score.")
+        raise ValueError(
+            f"scores is a {type(scorer).__name__}; give X, the rows that it should score."
+        )
     return score_rows(scorer, X)
 
 
@@ -395,23 +426,35 @@ def _mask(labelled: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
     given = np.asarray(labelled)
     if given.dtype == bool:
         if given.shape != (n_rows,):
-            raise ValueError(f"labelled is a mask of shape {given.shape} for {n_rows} rows; give one entry per row.")
+            raise ValueError(
+                f"labelled is a mask of shape {given.shape} for {n_rows} rows; give one entry per row."
+            )
         return given
     mask = np.zeros(n_rows, dtype=bool)
     if given.size:
         if given.dtype.kind not in "iu" or given.ndim != 1:
-            raise ValueError("labelled must be a boolean mask with one entry per row, or a list of row numbers.")
+            raise ValueError(
+                "labelled must be a boolean mask with one entry per row, or a list of row numbers."
+            )
         if given.min() < 0 or given.max() >= n_rows:
-            raise ValueError(f"labelled names row {given.min() if given.min() < 0 else given.max()} of {n_rows} rows.")
+            raise ValueError(
+                f"labelled names row {given.min() if given.min() < 0 else given.max()} of {n_rows} rows."
+            )
         mask[given] = True
         if np.count_nonzero(mask) < given.size:
-            raise ValueError("labelled names a row twice. For a mask of zeros and ones, convert it: mask.astype(bool).")
+            raise ValueError(
+                "labelled names a row twice. For a mask of zeros and ones, convert it: mask.astype(bool)."
+            )
     return mask
 
 
-def _highest(pool: SortedGroups, utility: Floats, group: Index | None, n: int) -> tuple[Index, Floats]:
+def _highest(
+    pool: SortedGroups, utility: Floats, group: Index | None, n: int
+) -> tuple[Index, Floats]:
     """The n highest utilities of each group."""
-    falling = np.arange(pool.rows.size)[::-1]  # by falling score, and of equal scores the earlier row first
+    falling = np.arange(pool.rows.size)[
+        ::-1
+    ]  # by falling score, and of equal scores the earlier row first
     order = falling[argsort(-utility[falling], stable=True)]
     if group is not None:
         number = pool.spread(np.arange(pool.sizes.size))

@@ -1,13 +1,12 @@
 """Estimators with scikit-learn's interface."""
 
-from typing import TYPE_CHECKING, Any
-
-from forerank.estimators.boosted import RankBoost
-from forerank.estimators.conjugate import RankNCG
+from forerank.estimators.active_sampling import ActiveSamplingRanker, CombinedSGDRanker
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
-from forerank.estimators.network import RankNet
-from forerank.estimators.quadratic import QuadraticFeatures
-from forerank.estimators.sampled import ActiveSamplingRanker, CombinedSGDRanker
+from forerank.estimators.pool import PoolRanker
+from forerank.estimators.quadratic_features import QuadraticFeatures
+from forerank.estimators.rank_boost import RankBoost
+from forerank.estimators.rank_ncg import RankNCG
+from forerank.estimators.rank_net import RankNet
 from forerank.estimators.top import (
     AATPRanker,
     MAPRanker,
@@ -18,9 +17,6 @@ from forerank.estimators.top import (
     TopRanker,
 )
 
-if TYPE_CHECKING:
-    from forerank.estimators.chosen import Ranker
-
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
@@ -30,21 +26,12 @@ __all__ = [
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
+    "PoolRanker",
     "QuadraticFeatures",
     "RankBoost",
     "RankNCG",
     "RankNet",
-    "Ranker",
     "SparseTopPush",
     "TopPush",
     "TopRanker",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Load `Ranker` when it is first used: scikit-learn's preprocessing, which it needs, is slow to import."""
-    if name != "Ranker":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from forerank.estimators.chosen import Ranker
-
-    return Ranker

@@ -9,9 +9,11 @@ from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forerank._kernels import serial_blas
+from forerank._validation import check_choice, check_number, check_weights
 from forerank.design import Design, FortranDesign, make_design
-from forerank.differences import Differences
-from forerank.estimators._base import (
+from forerank.design.row_pairs import Differences
+from forerank.estimators.base import (
     BaseRanker,
     GraphRanker,
     Matrix,
@@ -21,13 +23,11 @@ from forerank.estimators._base import (
     warn_nothing_learnt,
     warn_unconverged,
 )
-from forerank.estimators._validation import check_choice, check_number, check_weights
-from forerank.estimators.paths import AlphaPath, PathPoint, Solve, check_alphas
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.solvers.dual import dual_descent
 from forerank.solvers.newton import NewtonPath, onwards
-from forerank.threads import serial_blas
+from forerank.solvers.path import AlphaPath, PathPoint, Solve, check_alphas
 
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
 
@@ -58,8 +58,11 @@ class _LinearRanker(BaseRanker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def alpha_path(self, X: ArrayLike, y: ArrayLike, alphas: int | ArrayLike = 10, **rows: Any) -> AlphaPath:
-        """Fit for many penalties at little more than the cost of one: from the largest alpha down, each from the last.
+    def alpha_path(
+        self, X: ArrayLike, y: ArrayLike, alphas: int | ArrayLike = 10, **rows: Any
+    ) -> AlphaPath:
+        """Fit for many penalties at little more than the cost of one: from the largest alpha down,
+        each from the last.
 
         Parameters
         ----------
@@ -102,13 +105,23 @@ class _LinearRanker(BaseRanker):
         return solve
 
     def _solve(
-        self, objective: Any, X: Matrix, design: Design, *, intercept: bool, start: Vector | None = None
+        self,
+        objective: Any,
+        X: Matrix,
+        design: Design,
+        *,
+        intercept: bool,
+        start: Vector | None = None,
     ) -> SolverResult:
         """Run the solver that fits the objective."""
         start = self._warm_weights(intercept) if start is None else start
 
         def run(progress: Progress) -> SolverResult:
-            limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
+            limits: dict[str, Any] = {
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "progress": progress,
+            }
             if objective.smooth:
                 penalty = np.full(design.n_columns, float(self.alpha))
                 penalty[design.n_columns - int(intercept) :] = 0.0
@@ -125,7 +138,12 @@ class _LinearRanker(BaseRanker):
         return self._watch(run, intercept=intercept, smooth=objective.smooth)
 
     def _watch(
-        self, run: Callable[[Progress], SolverResult], *, intercept: bool, smooth: bool, max_iter: int | None = None
+        self,
+        run: Callable[[Progress], SolverResult],
+        *,
+        intercept: bool,
+        smooth: bool,
+        max_iter: int | None = None,
     ) -> SolverResult:
         """Run a solver and keep what it found; an interruption leaves the latest weights behind."""
         progress = Progress(verbose=bool(self.verbose))
@@ -143,7 +161,9 @@ class _LinearRanker(BaseRanker):
         self.gap_ = result.gap if smooth else result.optimality * result.objective
         self.history_ = result.history
         if not result.converged:
-            warn_unconverged(self, "relative gradient norm" if smooth else "relative duality gap", max_iter)
+            warn_unconverged(
+                self, "relative gradient norm" if smooth else "relative duality gap", max_iter
+            )
         elif not self.coef_.any() and not self._on_a_path:
             self._say_nothing_learnt()
         return result
@@ -154,10 +174,12 @@ class _LinearRanker(BaseRanker):
     def _by_points(
         self, objective: Pointwise | Profiled, X: Matrix, design: Design, limits: dict[str, Any]
     ) -> SolverResult:
-        """The hinge on single rows: dual coordinate descent, and cutting planes from there if it is slow to settle.
+        """The hinge on single rows: dual coordinate descent, and cutting planes from there if it is
+        slow to settle.
 
-        Descent reads one row at a time, in random order: columns in Fortran order are too scattered for that and are
-        copied. A warm start needs its own unknowns, one per row, which are kept where `warm_start` is set.
+        Descent reads one row at a time, in random order: columns in Fortran order are too scattered
+        for that and are copied. A warm start needs its own unknowns, one per row, which are kept
+        where `warm_start` is set.
         """
         rows: Pointwise = objective.pointwise if isinstance(objective, Profiled) else objective
         number = np.arange(design.n_rows)
@@ -221,17 +243,19 @@ class PointwiseRanker(_LinearRanker):
     alpha : float, default=1e-4
         Strength of the penalty; the intercept is not penalised.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, times the sample weights. "balanced" gives both classes the same total weight.
+        Weights of the classes, times the sample weights. "balanced" gives both classes the same
+        total weight.
     fit_intercept : bool, default=True
-        Whether to add a constant to the scores. It does not change the ranking of a fitted model, but does change
-        what is fitted.
+        Whether to add a constant to the scores. It does not change the ranking of a fitted model,
+        but does change what is fitted.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to that without columns, every column in its own unit;
-        for the hinge, the relative duality gap.
+        The certificate asked for: the gradient norm relative to that without columns, every column
+        in its own unit; for the hinge, the relative duality gap.
     max_iter : int, default=200
         The most steps on all rows; five passes of the hinge's descent count as one.
     warm_start : bool, default=False
-        Whether a second call of fit begins where the first ended. The hinge does so if there are as many rows.
+        Whether a second call of fit begins where the first ended. The hinge does so if there are as
+        many rows.
     verbose : bool, default=False
         Whether to print each step.
 
@@ -248,8 +272,8 @@ class PointwiseRanker(_LinearRanker):
     optimality_ : float
         The certificate reached; see `tol`. It does not depend on the units of the columns.
     gap_ : float
-        `objective_` is no more than this above the minimum. Infinity where nothing is known: for alpha = 0, and for
-        smooth losses with an intercept, which has no penalty.
+        `objective_` is no more than this above the minimum. Infinity where nothing is known: for
+        alpha = 0, and for smooth losses with an intercept, which has no penalty.
     history_ : list of forerank.solvers.Step
         Objective and certificate before every step.
     n_features_in_ : int
@@ -258,8 +282,8 @@ class PointwiseRanker(_LinearRanker):
 
     Notes
     -----
-    Cost: a few dozen products with X. Hinge: dual coordinate descent, and a bundle method where that is slow; all other
-    losses: truncated Newton.
+    Cost: a few dozen products with X. Hinge: dual coordinate descent, and a bundle method
+    where that is slow; all other losses: truncated Newton.
 
     Examples
     --------
@@ -325,9 +349,11 @@ class PointwiseRanker(_LinearRanker):
         if not self.fit_intercept or (objective.smooth and self.loss != "exponential"):
             intercept = bool(self.fit_intercept)
             design = make_design(X, intercept=intercept)
-            return lambda start=None: self._solve(objective, X, design, intercept=intercept, start=start)
-        # The intercept is minimised out: the bundle method's dual bound needs every weight penalised, and the
-        # exponential loss of a shift that is far off overflows.
+            return lambda start=None: self._solve(
+                objective, X, design, intercept=intercept, start=start
+            )
+        # The intercept is minimised out: the bundle method's dual bound needs every weight
+        # penalised, and the exponential loss of a shift that is far off overflows.
         profiled, design = Profiled(objective), make_design(X)
 
         def solve(start: Vector | None = None) -> SolverResult:
@@ -354,13 +380,15 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
     alpha : float, default=1e-4
         Strength of the penalty.
     graph : None, str or iterable of (preferred, other) labels, default=None
-        Which classes are ranked ahead of which. None: two classes, the one that sorts last ahead. "order": any number
-        of grades, higher ahead of lower. "chain", "bipartite", "one-against-rest": see `forerank.graphs`. Edges over
-        the class labels: exactly those preferences; cycles are refused. A graph that puts the lower of two labels ahead
-        turns the scores round, which scorers such as "roc_auc" do not know: score it by `forerank.metrics.wmw`.
+        Which classes are ranked ahead of which. None: two classes, the one that sorts last ahead.
+        "order": any number of grades, higher ahead of lower. "chain", "bipartite",
+        "one-against-rest": see `forerank.graphs`. Edges over the class labels: exactly those
+        preferences; cycles are refused. A graph that puts the lower of two labels ahead turns the
+        scores round, which scorers such as "roc_auc" do not know: score it by
+        `forerank.metrics.wmw`.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to that without columns, every column in its own unit;
-        for the hinge, the relative duality gap.
+        The certificate asked for: the gradient norm relative to that without columns, every column
+        in its own unit; for the hinge, the relative duality gap.
     max_iter : int, default=200
         The most steps on all rows.
     warm_start : bool, default=False
@@ -372,12 +400,13 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
     ----------
     coef_ : array of shape (1, n_features)
     intercept_ : array of shape (1,)
-        Pairs do not see a constant. It is set so that, in the training rows, as much weight is scored above zero as
-        the higher class has; with more than two grades it is zero.
+        Pairs do not see a constant. It is set so that, in the training rows, as much weight is
+        scored above zero as the higher class has; with more than two grades it is zero.
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
-        Scores that cut the training rows into classes of their true sizes, from the lowest place in the graph to the
-        highest; classes that it does not order stand by their mean scores. `predict` uses them.
+        Scores that cut the training rows into classes of their true sizes, from the lowest place in
+        the graph to the highest; classes that it does not order stand by their mean scores.
+        `predict` uses them.
     n_iter_ : int
         Steps taken on all rows.
     objective_ : float
@@ -394,8 +423,8 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
 
     Notes
     -----
-    Cost: a few dozen products with X; between them N log N for the hinges, N for the other losses, times log K for K
-    grades. Hinge: a bundle method; all others: truncated Newton.
+    Cost: a few dozen products with X; between them N log N for the hinges, N for the other
+    losses, times log K for K grades. Hinge: a bundle method; all others: truncated Newton.
 
     Examples
     --------
@@ -429,7 +458,11 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
     ) -> Self:
         """Fit the weights.
 
@@ -437,7 +470,8 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked ahead.
+            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked
+            ahead.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the rows; a pair weighs the product of its two.
         qid : array-like of shape (n_samples,), optional
@@ -476,5 +510,7 @@ def _class_weights(
     weights = compute_class_weight(dict(class_weight), classes=classes, y=classes)
     for label, value in zip(classes.tolist(), weights.tolist(), strict=True):
         if not (0.0 < value < np.inf):
-            raise ValueError(f"class_weight must be positive and finite; class {label!r} has {value!r}.")
+            raise ValueError(
+                f"class_weight must be positive and finite; class {label!r} has {value!r}."
+            )
     return weights

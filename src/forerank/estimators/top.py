@@ -7,17 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forerank._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.design import Design, make_design
-from forerank.estimators._base import (
+from forerank.estimators.base import (
     Matrix,
     Vector,
     prevalence_thresholds,
     refuse_more_than_two,
     refuse_weightless_class,
 )
-from forerank.estimators._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.estimators.linear import _LinearRanker
-from forerank.estimators.paths import Solve
 from forerank.objectives.structured import (
     AnchoredHinge,
     AveragePrecision,
@@ -29,8 +28,9 @@ from forerank.objectives.structured import (
 )
 from forerank.objectives.top import Top
 from forerank.solvers import Progress, SolverResult, bundle
-from forerank.solvers.accelerated import DUAL_LOSSES, accelerated_dual, refuse_loss
-from forerank.solvers.workingset import working_set_newton
+from forerank.solvers.path import Solve
+from forerank.solvers.top_dual import DUAL_LOSSES, accelerated_dual, refuse_loss
+from forerank.solvers.top_newton import working_set_newton
 
 __all__ = [
     "AATPRanker",
@@ -57,19 +57,26 @@ _ANCHOR_STEPS = 20
 class _TwoClassRanker(_LinearRanker):
     """What the rankers of this module share."""
 
-    def _read_two(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Matrix, NDArray[np.bool_], Vector | None]:
+    def _read_two(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[Matrix, NDArray[np.bool_], Vector | None]:
         X, codes = self._read(X, y)
         refuse_more_than_two(self.classes_)
         weight = check_weights(sample_weight, codes.size)
         if weight is None and sample_weight is not None:
-            # All equal: of no account where only ratios matter, but a row of weight two takes up two places here.
+            # All equal: of no account where only ratios matter, but a row of weight two takes up
+            # two places here.
             weight = np.full(codes.size, float(np.ravel(np.asarray(sample_weight))[0]))
         positive = codes == 1
         refuse_weightless_class(weight, positive, self.classes_)
         return X, positive, weight
 
-    def _cut(self, result: SolverResult, positive: NDArray[np.bool_], weight: Vector | None = None) -> None:
-        """Scores do not know a constant; `predict` cuts where the training rows have their true class sizes."""
+    def _cut(
+        self, result: SolverResult, positive: NDArray[np.bool_], weight: Vector | None = None
+    ) -> None:
+        """Scores do not know a constant; `predict` cuts where the training rows have their true
+        class sizes.
+        """
         self.intercept_ = -prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
 
     def _say_nothing_learnt(self) -> None:
@@ -105,7 +112,9 @@ class _TopRankerBase(_TwoClassRanker):
             check_number("max_iter", self.max_iter, low=1, integer=True)
 
     def _solver_for(self, top: Top, n_columns: int) -> str:
-        """Newton's model is a matrix over the columns or the positives; where both are many, a method without one."""
+        """Newton's model is a matrix over the columns or the positives; where both are many, a
+        method without one.
+        """
         if self.solver == "newton" and min(n_columns, top.positives.size) > _LARGEST_MODEL:
             return "nesterov" if self.loss in DUAL_LOSSES else "bundle"
         return self.solver
@@ -133,7 +142,9 @@ class _TopRankerBase(_TwoClassRanker):
         X, positive, weight = self._read_two(X, y, sample_weight)
         top = Top(positive, self.loss, at=self._threshold(), weight=weight)
         design = make_design(X)
-        dual: Vector | None = None  # of the last solution, which certifies the next one where little changes
+        dual: Vector | None = (
+            None  # of the last solution, which certifies the next one where little changes
+        )
 
         def solve(start: Vector | None = None) -> SolverResult:
             nonlocal dual
@@ -341,7 +352,8 @@ class SparseTopPush(_TwoClassRanker):
 
     Notes
     -----
-    Columns are let in as their gradient exceeds alpha; cost per step as in `TopPush`, with the columns let in for d.
+    Columns are let in as their gradient exceeds alpha; cost per step as in `TopPush`, with
+    the columns let in for d.
 
     Examples
     --------
@@ -396,14 +408,20 @@ class SparseTopPush(_TwoClassRanker):
         top = Top(positive, self.loss, weight=weight)
         start = self._warm_weights(intercept=False)
         result = self._watch(
-            lambda progress: self._by_columns(top, matrix, start, progress), intercept=False, smooth=False
+            lambda progress: self._by_columns(top, matrix, start, progress),
+            intercept=False,
+            smooth=False,
         )
         self._cut(result, positive, weight)
         self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
         return self
 
-    def _by_columns(self, top: Top, X: Matrix, start: Vector | None, progress: Progress) -> SolverResult:
-        """Solve over the columns that matter; those whose gradient exceeds alpha join until there are none."""
+    def _by_columns(
+        self, top: Top, X: Matrix, start: Vector | None, progress: Progress
+    ) -> SolverResult:
+        """Solve over the columns that matter; those whose gradient exceeds alpha join until there
+        are none.
+        """
         design = make_design(X)
         d = design.n_columns
         w = np.zeros(d) if start is None else start
@@ -419,9 +437,15 @@ class SparseTopPush(_TwoClassRanker):
             if columns.size == 0:
                 columns = np.array([int(np.argmax(slope))])
             # While columns are still coming in, a rough solution will do.
-            tol = 0.5 * self.tol if columns.size == d or not joining.size else max(0.5 * self.tol, 0.1 * gap)
+            tol = (
+                0.5 * self.tol
+                if columns.size == d or not joining.size
+                else max(0.5 * self.tol, 0.1 * gap)
+            )
             inner = Progress(verbose=progress.verbose)
-            part = np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else X[:, columns]
+            part = (
+                np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else X[:, columns]
+            )
             try:
                 result = working_set_newton(
                     top, make_design(part), 0.0, l1=self.alpha, start=w[columns], tol=tol,
@@ -443,9 +467,18 @@ class SparseTopPush(_TwoClassRanker):
                 return self._pruned(top, design, w, result, gap, n_iter, history)
 
     def _pruned(
-        self, top: Top, design: Any, w: Vector, result: SolverResult, gap: float, n_iter: int, history: list
+        self,
+        top: Top,
+        design: Any,
+        w: Vector,
+        result: SolverResult,
+        gap: float,
+        n_iter: int,
+        history: list,
     ) -> SolverResult:
-        """Set as many of the smallest weights to zero as the tolerance allows; an interior point leaves traces."""
+        """Set as many of the smallest weights to zero as the tolerance allows; an interior point
+        leaves traces.
+        """
         value, scores = result.objective, result.scores
         ceiling = value * (1.0 + 0.5 * max(self.tol - gap, 0.0))
         weight = np.zeros(design.n_rows)
@@ -472,7 +505,11 @@ class SparseTopPush(_TwoClassRanker):
         assert result.dual is not None
         shrink = min(1.0, self.alpha / steepest) if steepest > 0.0 else 1.0
         bound = max(0.0, -top.conjugate(-shrink * result.dual[top.positives]))
-        return max(0.0, (result.objective - bound) / result.objective) if result.objective > 0.0 else 0.0
+        return (
+            max(0.0, (result.objective - bound) / result.objective)
+            if result.objective > 0.0
+            else 0.0
+        )
 
 
 class _StructuredRanker(_TwoClassRanker):
@@ -500,7 +537,9 @@ class _StructuredRanker(_TwoClassRanker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def _fit_objective(self, objective: Any, X: Matrix, positive: NDArray, weight: Vector | None = None) -> Self:
+    def _fit_objective(
+        self, objective: Any, X: Matrix, positive: NDArray, weight: Vector | None = None
+    ) -> Self:
         result = self._solve(objective, X, make_design(X), intercept=False)
         self._cut(result, positive, weight)
         return self
@@ -560,7 +599,9 @@ class PartialAUCRanker(_StructuredRanker):
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
-        super().__init__(alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose)
+        super().__init__(
+            alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose
+        )
         self.fpr_range = fpr_range
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -568,7 +609,9 @@ class PartialAUCRanker(_StructuredRanker):
         self._check_parameters()
         low, high = _check_range(self.fpr_range)
         X, positive, weight = self._read_two(X, y, sample_weight)
-        negatives = weight[~positive] if weight is not None else np.ones(np.count_nonzero(~positive))
+        negatives = (
+            weight[~positive] if weight is not None else np.ones(np.count_nonzero(~positive))
+        )
         smallest = float(negatives[negatives > 0.0].min())
         one_place = low == 0.0 and high * float(negatives.sum()) <= smallest * (1.0 + 1e-9)
         if one_place and min(X.shape[1], int(positive.sum())) <= _LARGEST_MODEL:  # type: ignore[union-attr]
@@ -578,7 +621,13 @@ class PartialAUCRanker(_StructuredRanker):
             start = self._warm_weights(intercept=False)
             result = self._watch(
                 lambda progress: working_set_newton(
-                    top, design, self.alpha, start=start, tol=self.tol, max_iter=self.max_iter, progress=progress
+                    top,
+                    design,
+                    self.alpha,
+                    start=start,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    progress=progress,
                 ),
                 intercept=False,
                 smooth=False,
@@ -623,7 +672,9 @@ class OWPCRanker(_StructuredRanker):
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
-        super().__init__(alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose)
+        super().__init__(
+            alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose
+        )
         self.weights = weights
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -631,7 +682,9 @@ class OWPCRanker(_StructuredRanker):
         self._check_parameters()
         weights = _rank_weights(self.weights)
         X, positive, weight = self._read_two(X, y, sample_weight)
-        return self._fit_objective(RankWeightedHinge(positive, weights, weight=weight), X, positive, weight)
+        return self._fit_objective(
+            RankWeightedHinge(positive, weights, weight=weight), X, positive, weight
+        )
 
 
 class MAPRanker(_StructuredRanker):
@@ -655,7 +708,9 @@ class MAPRanker(_StructuredRanker):
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the weights; parameters as in `TopPush.fit`. Average precision here knows no sample weights."""
+        """Fit the weights; parameters as in `TopPush.fit`. Average precision here knows no sample
+        weights.
+        """
         self._check_parameters()
         X, positive, _ = self._read_two(X, y)
         return self._fit_objective(AveragePrecision(positive), X, positive)
@@ -705,7 +760,9 @@ class AATPRanker(_StructuredRanker):
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
-        super().__init__(alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose)
+        super().__init__(
+            alpha=alpha, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose
+        )
         self.fraction = fraction
         self.anchors = anchors
 
@@ -716,7 +773,9 @@ class AATPRanker(_StructuredRanker):
         self._check_parameters()
         check_choice("anchors", self.anchors, ("auto", "all"))
         if not (isinstance(self.fraction, Real) and 0.0 < self.fraction < 1.0):
-            raise ValueError(f"fraction must be a number strictly between 0 and 1; got {self.fraction!r}.")
+            raise ValueError(
+                f"fraction must be a number strictly between 0 and 1; got {self.fraction!r}."
+            )
         X, positive, _ = self._read_two(X, y)
         design = make_design(X)
         start = self._warm_weights(intercept=False)
@@ -772,7 +831,9 @@ def _check_range(fpr_range: Any) -> tuple[float, float]:
     try:
         low, high = (float(v) for v in fpr_range)
     except (TypeError, ValueError):
-        raise ValueError(f"fpr_range must be a pair (low, high) of false positive rates; got {fpr_range!r}.") from None
+        raise ValueError(
+            f"fpr_range must be a pair (low, high) of false positive rates; got {fpr_range!r}."
+        ) from None
     if not 0.0 <= low < high <= 1.0:
         raise ValueError(f"fpr_range must have 0 <= low < high <= 1; got {fpr_range!r}.")
     return low, high
@@ -783,13 +844,21 @@ def _rank_weights(weights: Any) -> RankWeights:
         check_choice("weights", weights, ("harmonic", "uniform"))
         return harmonic if weights == "harmonic" else uniform
     given = np.asarray(weights, dtype=float)
-    if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all() or given.min() < 0.0 or given[0] == 0.0:
+    if (
+        given.ndim != 1
+        or given.size == 0
+        or not np.isfinite(given).all()
+        or given.min() < 0.0
+        or given[0] == 0.0
+    ):
         raise ValueError(
             "weights must be 'harmonic', 'uniform' or a sequence of non-negative numbers that begins above zero; got "
             f"{weights!r}."
         )
     if (np.diff(given) > 0.0).any():
-        raise ValueError("weights must not rise from one place to the next: the loss would not be convex.")
+        raise ValueError(
+            "weights must not rise from one place to the next: the loss would not be convex."
+        )
 
     def by_place(above: Vector, total: float) -> tuple[Vector, Vector]:
         sums = np.concatenate([[0.0], np.cumsum(given)])

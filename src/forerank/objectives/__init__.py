@@ -4,4 +4,13 @@ from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.base import Curved, Linearization, Objective, Smoothable, SmoothObjective
 from forerank.objectives.pointwise import Pointwise, Profiled
 
-__all__ = ["AllPairs", "Curved", "Linearization", "Objective", "Pointwise", "Profiled", "SmoothObjective", "Smoothable"]
+__all__ = [
+    "AllPairs",
+    "Curved",
+    "Linearization",
+    "Objective",
+    "Pointwise",
+    "Profiled",
+    "SmoothObjective",
+    "Smoothable",
+]

@@ -2,10 +2,11 @@
 
     F(s) = sum_{(i, j)} w_i w_j l(s_i - s_j) / sum_{(i, j)} w_i w_j
 
-over every pair in which row i should stand ahead of row j: a positive and a negative row, two rows of different grade,
-or two rows joined by an edge of a preference graph over the classes; with groups, both rows of the same group.
-With the hinge this is RankSVM, with the logistic loss the objective of RankNCG in its exact form (raykar2007, section
-3, there a sum and not a mean). The pairs are never visited: see `forerank.pairsums`.
+over every pair in which row i should stand ahead of row j: a positive and a negative row, two rows
+of different grade, or two rows joined by an edge of a preference graph over the classes; with
+groups, both rows of the same group. With the hinge this is RankSVM, with the logistic loss the
+objective of RankNCG in its exact form (raykar2007, section 3, there a sum and not a mean). The
+pairs are never visited: see `forerank.pairsums`.
 """
 
 from collections.abc import Callable, Iterable
@@ -54,7 +55,8 @@ _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]]
 
 
 class AllPairs:
-    """The mean of a loss over all pairs, as a function of the scores. A constant added to all scores changes nothing.
+    """The mean of a loss over all pairs, as a function of the scores. A constant added to all
+    scores changes nothing.
 
     Parameters
     ----------
@@ -95,18 +97,30 @@ class AllPairs:
         return f"AllPairs({self.loss!r})"
 
     def at(self, s: Vector) -> Linearization:
-        """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (other losses)."""
+        """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (other
+        losses).
+        """
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)
 
     def gradient_at_zero(self) -> Vector:
         """The gradient where all scores are zero: every pair pulls alike."""
-        pull = self.blocks.weight * self.blocks.opposite_weight() * (self.loss.slope(0.0) / self.blocks.total_weight)
+        pull = (
+            self.blocks.weight
+            * self.blocks.opposite_weight()
+            * (self.loss.slope(0.0) / self.blocks.total_weight)
+        )
         return self.blocks.add_to_rows(pull)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], AllPairs] | None":
+    def sample(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[NDArray[np.intp], AllPairs] | None":
         """Rows with an unbiased version of the objective on them; see `PairBlocks.sample`."""
         parts = self.blocks.sample(size, rng)
-        return None if parts is None else (parts[0], AllPairs.__new__(AllPairs)._set(self.loss, parts[1]))
+        return (
+            None
+            if parts is None
+            else (parts[0], AllPairs.__new__(AllPairs)._set(self.loss, parts[1]))
+        )
 
     def smoothed(self, width: float) -> "AllPairs":
         """The same pairs under the smoothed hinge, for an objective with the plain hinge."""

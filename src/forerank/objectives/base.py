@@ -7,11 +7,20 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-__all__ = ["Curved", "Differentiable", "Linearization", "Objective", "SmoothObjective", "Smoothable"]
+__all__ = [
+    "Curved",
+    "Differentiable",
+    "Linearization",
+    "Objective",
+    "SmoothObjective",
+    "Smoothable",
+]
 
 
 class Linearization(Protocol):
-    """An objective at given scores: its value and its gradient (a subgradient at a kink) with respect to the scores."""
+    """An objective at given scores: its value and its gradient (a subgradient at a kink) with
+    respect to the scores.
+    """
 
     value: float
     gradient: Vector
@@ -48,10 +57,16 @@ class SmoothObjective(Protocol):
         """The gradient where all scores are zero, the yardstick of a relative gradient norm."""
 
     def squared(self) -> Any:
-        """The same rows or pairs under the squared loss, a smooth objective: its curvature gives columns units."""
+        """The same rows or pairs under the squared loss, a smooth objective: its curvature gives
+        columns units.
+        """
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], SmoothObjective] | None":
-        """About `size` rows and an unbiased version of the objective on them; None where there is nothing to save."""
+    def sample(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[NDArray[np.intp], SmoothObjective] | None":
+        """About `size` rows and an unbiased version of the objective on them; None where there is
+        nothing to save.
+        """
 
 
 class Objective(Protocol):
@@ -81,4 +96,6 @@ class Smoothable(Objective, Protocol):
     """An objective with kinks that has smooth lower bounds as close to it as one likes."""
 
     def smoothed(self, width: float) -> Any:
-        """A smooth objective that is nowhere above this one, and nowhere more than width/2 below it."""
+        """A smooth objective that is nowhere above this one, and nowhere more than width/2 below
+        it.
+        """

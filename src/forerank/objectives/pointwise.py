@@ -2,8 +2,9 @@
 
     F(s) = sum_i w_i l(y_i s_i) / sum_i w_i,    y_i in {-1, +1}
 
-Logistic regression, the linear SVM with class weights (WSVM in shen2013, cs-SVM in li2014) and the exponential and
-logistic univariate losses of kotlowski2011 differ in the loss and in the class weights.
+Logistic regression, the linear SVM with class weights (WSVM in shen2013, cs-SVM in li2014) and the
+exponential and logistic univariate losses of kotlowski2011 differ in the loss and in the class
+weights.
 """
 
 import numpy as np
@@ -33,7 +34,11 @@ class Pointwise:
     shift_invariant = False
 
     def __init__(
-        self, positive: NDArray[np.bool_], loss: str | Loss = "logistic", *, weight: Vector | None = None
+        self,
+        positive: NDArray[np.bool_],
+        loss: str | Loss = "logistic",
+        *,
+        weight: Vector | None = None,
     ) -> None:
         self.loss = get_loss(loss)
         self.smooth = self.loss.smooth
@@ -73,13 +78,17 @@ class Pointwise:
 
     def at(self, s: Vector) -> "PointwiseLinearization":
         """Value, gradient and curvature at the scores s. Cost: N."""
-        return PointwiseLinearization(self.loss, np.where(self._positive, s, -s), self._positive, self._mean_weight())
+        return PointwiseLinearization(
+            self.loss, np.where(self._positive, s, -s), self._positive, self._mean_weight()
+        )
 
     def gradient_at_zero(self) -> Vector:
         """The gradient where all scores are zero."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Pointwise] | None":
+    def sample(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[NDArray[np.intp], Pointwise] | None":
         """Up to half of the rows from either class, weighted so that the mean stays unbiased."""
         if size > 0.75 * self.n_rows:
             return None
@@ -88,7 +97,11 @@ class Pointwise:
         for side in (self._positive, ~self._positive):
             rows = np.flatnonzero(side)
             share = max(size // 2, size - (self.n_rows - rows.size))
-            picked.append(rows if rows.size <= share else rng.choice(rows, share, replace=False, shuffle=False))
+            picked.append(
+                rows
+                if rows.size <= share
+                else rng.choice(rows, share, replace=False, shuffle=False)
+            )
         rows = np.sort(np.concatenate(picked))
         corrected = weight[rows].copy()
         for side, part in zip((self._positive, ~self._positive), picked, strict=True):
@@ -101,7 +114,9 @@ class Pointwise:
 class PointwiseLinearization:
     """A pointwise objective at given margins."""
 
-    def __init__(self, loss: Loss, margin: Vector, positive: NDArray[np.bool_], weight: Vector | float) -> None:
+    def __init__(
+        self, loss: Loss, margin: Vector, positive: NDArray[np.bool_], weight: Vector | float
+    ) -> None:
         self._loss, self._margin, self._weight = loss, margin, weight
         self._curvature: Vector | None = None
         self.value = float(np.sum(weight * loss.value(margin)))
@@ -130,12 +145,14 @@ class PointwiseLinearization:
 class Profiled:
     """A pointwise objective with the best constant already added to the scores: min_b F(s + b).
 
-    The minimum over a shift of a convex function is convex in s, and its gradient is that of F at the best shift
-    (which sums to zero there). So an intercept without penalty needs no column of its own, and a bundle method keeps
-    its dual bound. The curvature is that of F less what the shift takes up.
+    The minimum over a shift of a convex function is convex in s, and its gradient is that of F at
+    the best shift (which sums to zero there). So an intercept without penalty needs no column of
+    its own, and a bundle method keeps its dual bound. The curvature is that of F less what the
+    shift takes up.
 
-    Cost: N log N for the hinge, where the best shift is a weighted quantile; N for the exponential loss, where it is
-    half the difference of two log-sums; N for each evaluation of F in a search for the shift otherwise.
+    Cost: N log N for the hinge, where the best shift is a weighted quantile; N for the exponential
+    loss, where it is half the difference of two log-sums; N for each evaluation of F in a search
+    for the shift otherwise.
     """
 
     shift_invariant = True
@@ -151,7 +168,9 @@ class Profiled:
         """The constant b that minimises F(s + b)."""
         if isinstance(self.pointwise.loss, Exponential):
             return _exponential_shift(self.pointwise, s)
-        return _smooth_shift(self.pointwise, s) if self.smooth else _hinge_shift(self.pointwise, s)[0]
+        return (
+            _smooth_shift(self.pointwise, s) if self.smooth else _hinge_shift(self.pointwise, s)[0]
+        )
 
     def at(self, s: Vector) -> "ProfiledLinearization":
         """Value, gradient and curvature at the scores s."""
@@ -166,7 +185,9 @@ class Profiled:
         """The gradient where all scores are zero."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], Profiled] | None":
+    def sample(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[NDArray[np.intp], Profiled] | None":
         """Rows with an unbiased version of the objective on them."""
         drawn = self.pointwise.sample(size, rng)
         return None if drawn is None else (drawn[0], Profiled(drawn[1]))
@@ -213,9 +234,10 @@ class ProfiledLinearization:
 def _hinge_shift(pointwise: Pointwise, s: Vector) -> tuple[float, Vector]:
     """The best shift under the hinge, and the subgradient there whose entries sum to zero.
 
-    Row i reaches its margin at the shift y_i - s_i. Passing it, a positive row stops pulling up or a negative row
-    starts pulling down: either way the slope in the shift rises by w_i, from minus the weight of the positive rows.
-    Rows that reach their margin exactly at the best shift pull with the same fraction of their weight.
+    Row i reaches its margin at the shift y_i - s_i. Passing it, a positive row stops pulling up or
+    a negative row starts pulling down: either way the slope in the shift rises by w_i, from minus
+    the weight of the positive rows. Rows that reach their margin exactly at the best shift pull
+    with the same fraction of their weight.
     """
     positive = pointwise._positive
     weight = np.broadcast_to(pointwise._mean_weight(), s.shape)
@@ -231,7 +253,9 @@ def _hinge_shift(pointwise: Pointwise, s: Vector) -> tuple[float, Vector]:
 
 
 def _exponential_shift(pointwise: Pointwise, s: Vector) -> float:
-    """Where both classes have the same loss: half the log of the ratio of their sums (kotlowski2011, section 4.2)."""
+    """Where both classes have the same loss: half the log of the ratio of their sums
+    (kotlowski2011, section 4.2).
+    """
     positive = pointwise.positive
     weight = None if pointwise.uniform else pointwise.share
     upper = logsumexp(-s[positive], b=None if weight is None else weight[positive])

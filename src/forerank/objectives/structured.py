@@ -1,25 +1,35 @@
-"""Objectives that look at the whole order: convex upper bounds of ranking measures, for the bundle solver.
+"""Objectives that look at the whole order: convex upper bounds of ranking measures, for the bundle
+solver.
 
-Each is the largest, over rankings pi of the rows, of a loss of pi plus the mean score difference of the pairs that pi
-puts the wrong way round:
+Each is the largest, over rankings pi of the rows, of a loss of pi plus the mean score difference of
+the pairs that pi puts the wrong way round:
 
-    F(s) = max_pi  loss(pi) - (1 / (m n)) sum over swapped (i, j) of (s_i - s_j)                                     (1)
+    F(s) = max_pi  loss(pi) - (1 / (m n)) sum over swapped (i, j) of (s_i - s_j)
+    (1)
 
-so that F is at least the loss of the ranking by s. The maximum never takes more than a sort and a few passes.
+so that F is at least the loss of the ranking by s. The maximum never takes more than a sort and a
+few passes.
 
-==================  =============================================  ====================================================
-class               measure                                        method it is
-==================  =============================================  ====================================================
-`RankWeightedHinge` pairs, weighted by the rank of the negative    OWPC (Usunier et al., 2009); partial AUC over a range
-                                                                   of false positive rates (tight SVM-pAUC, Narasimhan
-                                                                   and Agarwal, 2013); RankSVM with even weights
+==================  =============================================
+==================================================== class               measure
+method it is
+==================  =============================================
+==================================================== `RankWeightedHinge` pairs, weighted by the rank
+of the negative    OWPC (Usunier et al., 2009); partial AUC over a range
+                                                                   of false positive rates (tight
+                                                                   SVM-pAUC, Narasimhan and Agarwal,
+                                                                   2013); RankSVM with even weights
 `AveragePrecision`  average precision                              SVM-MAP (Yue et al., 2007)
-`AnchoredHinge`     errors on both sides of one row's score        AATP (Boyd et al., 2012), for one threshold row
-==================  =============================================  ====================================================
+`AnchoredHinge`     errors on both sides of one row's score        AATP (Boyd et al., 2012), for one
+threshold row
+==================  =============================================
+====================================================
 
-TopPush with an L1 penalty (L1SVIP) has the objective `objectives.top.Top`; its solver is solvers/workingset.
+TopPush with an L1 penalty (L1SVIP) has the objective `objectives.top.Top`; its solver is
+solvers/workingset.
 
-Ties. Rows of equal score are taken in the order given; a pair on its margin exactly counts as satisfied.
+Ties. Rows of equal score are taken in the order given; a pair on its margin exactly counts as
+satisfied.
 """
 
 from collections.abc import Callable
@@ -28,10 +38,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from forerank._compile import compiled
+from forerank._kernels import compiled
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
-__all__ = ["AnchoredHinge", "AveragePrecision", "RankWeightedHinge", "harmonic", "partial_auc", "uniform"]
+__all__ = [
+    "AnchoredHinge",
+    "AveragePrecision",
+    "RankWeightedHinge",
+    "harmonic",
+    "partial_auc",
+    "uniform",
+]
 
 Vector = NDArray[np.float64]
 #: From the total weight of negatives above a place, and of all, to two shares: that of the place's pull on the scores,
@@ -45,7 +62,9 @@ def uniform(above: Vector, total: float) -> tuple[Vector, Vector]:
 
 
 def harmonic(above: Vector, total: float) -> tuple[Vector, Vector]:
-    """The negative in place r counts 1/r: errors at the top cost most. Fractions of a place interpolate (digamma)."""
+    """The negative in place r counts 1/r: errors at the top cost most. Fractions of a place
+    interpolate (digamma).
+    """
     if total < 1e-6:  # digamma is straight there, and its differences have no digits left
         return uniform(above, total)
     share = (digamma(above + 1.0) - digamma(1.0)) / (digamma(total + 1.0) - digamma(1.0))
@@ -55,8 +74,8 @@ def harmonic(above: Vector, total: float) -> tuple[Vector, Vector]:
 def partial_auc(low: float, high: float) -> RankWeights:
     """False positive rates from `low` to `high`.
 
-    Negatives above the range are ranked ahead of a positive at the cost of their score differences only, without a
-    margin; those below it do not count.
+    Negatives above the range are ranked ahead of a positive at the cost of their score differences
+    only, without a margin; those below it do not count.
     """
 
     def weights(above: Vector, total: float) -> tuple[Vector, Vector]:
@@ -76,10 +95,12 @@ class _Linearization:
 class RankWeightedHinge:
     """Positives against negatives that count by their place, as a function of the scores.
 
-        F(s) = sum_i p_i  max_r  sum_{places k <= r} ( b_k - a_k (s_i - s_(k)) ),    s_(1) >= s_(2) >= ... negatives
+        F(s) = sum_i p_i  max_r  sum_{places k <= r} ( b_k - a_k (s_i - s_(k)) ),    s_(1) >= s_(2)
+        >= ... negatives
 
-    With a = b this is sum_i p_i sum_k a_k max(0, 1 - (s_i - s_(k))). It is convex where a_k falls and b_k <= a_k, and
-    where b_k rises from zero to a_k (a partial range): the maximum over subsets of negatives of linear functions.
+    With a = b this is sum_i p_i sum_k a_k max(0, 1 - (s_i - s_(k))). It is convex where a_k falls
+    and b_k <= a_k, and where b_k rises from zero to a_k (a partial range): the maximum over subsets
+    of negatives of linear functions.
 
     Parameters
     ----------
@@ -92,7 +113,9 @@ class RankWeightedHinge:
 
     smooth = False
 
-    def __init__(self, positive: NDArray[np.bool_], weights: RankWeights, *, weight: Vector | None = None) -> None:
+    def __init__(
+        self, positive: NDArray[np.bool_], weights: RankWeights, *, weight: Vector | None = None
+    ) -> None:
         present = np.ones(positive.size, dtype=bool) if weight is None else weight > 0.0
         self._positives = np.flatnonzero(positive & present)
         self._negatives = np.flatnonzero(~positive & present)
@@ -103,14 +126,21 @@ class RankWeightedHinge:
         self._total = float(self._weight.sum())
         self._weights = weights
         self.n_rows = positive.size
-        # With even weights the shares of the places never change, and places without a share are never sorted.
+        # With even weights the shares of the places never change, and places without a share are
+        # never sorted.
         places = np.cumsum(self._weight)
         self._places = np.concatenate([[0.0], places])
         self._shares = self._weights(self._places, self._total)
-        self._needed = int(np.searchsorted(self._shares[0], self._shares[0][-1] * (1.0 - 1e-15))) if self._even else 0
+        self._needed = (
+            int(np.searchsorted(self._shares[0], self._shares[0][-1] * (1.0 - 1e-15)))
+            if self._even
+            else 0
+        )
 
     def at(self, s: Vector) -> _Linearization:
-        """Value and subgradient at the scores s. Cost: a sort of the negatives that count, a search per positive."""
+        """Value and subgradient at the scores s. Cost: a sort of the negatives that count, a search
+        per positive.
+        """
         negative = s[self._negatives]
         if self._even:
             order = _descending(negative, self._needed)
@@ -123,7 +153,8 @@ class RankWeightedHinge:
         pull = np.diff(pulls)
         scored = np.concatenate([[0.0], np.cumsum(pull * falling)])
         positive = s[self._positives]
-        # Places before the first with a margin are worth taking while their score is higher; from there on up to 1.
+        # Places before the first with a margin are worth taking while their score is higher; from
+        # there on up to 1.
         first = int(np.count_nonzero(margins == 0.0)) - 1
         before = _count_above(falling[:first], positive)
         after = np.maximum(_count_above(falling, positive - 1.0), first)
@@ -154,15 +185,18 @@ def _count_above(falling: Vector, bound: Vector) -> NDArray[np.intp]:
 
 @compiled
 def _best_places(falling_positive, prefix, falling_negative, harmonic_sums):  # type: ignore[no-untyped-def]
-    """For each negative j, in falling order, the first positive that the worst ranking puts behind it.
+    """For each negative j, in falling order, the first positive that the worst ranking puts behind
+    it.
 
     Putting negative j ahead of the positives k, ..., m gains
 
-        (1/m) sum_{i >= k} ( j/(i + j) - (j - 1)/(i + j - 1) )  -  (1/(m n)) sum_{i >= k} (s_i - s_j)
+        (1/m) sum_{i >= k} ( j/(i + j) - (j - 1)/(i + j - 1) )  -  (1/(m n)) sum_{i >= k} (s_i -
+        s_j)
 
-    The gain of each further positive falls with j, so the best k does not fall: halves of the negatives are searched
-    between the places of their neighbours (divide and conquer), which takes (m + n) log n. Harmonic numbers and prefix
-    sums of the scores make a gain a matter of six numbers.
+    The gain of each further positive falls with j, so the best k does not fall: halves of the
+    negatives are searched between the places of their neighbours (divide and conquer), which takes
+    (m + n) log n. Harmonic numbers and prefix sums of the scores make a gain a matter of six
+    numbers.
     """
     m, n = falling_positive.size, falling_negative.size
     place = np.empty(n, np.int64)
@@ -198,7 +232,8 @@ def _best_places(falling_positive, prefix, falling_negative, harmonic_sums):  # 
 class AveragePrecision:
     """One minus average precision, bounded as in (1): SVM-MAP, as a function of the scores.
 
-    Cost: two sorts and (m + n) log n for the worst ranking, in place of m n in the method's own search.
+    Cost: two sorts and (m + n) log n for the worst ranking, in place of m n in the method's own
+    search.
     """
 
     smooth = False
@@ -218,14 +253,17 @@ class AveragePrecision:
         place, gains = _best_places(positive[up], prefix, negative[down], self._harmonic)
         m, n = positive.size, negative.size
         gradient = np.zeros(self.n_rows)
-        ahead = np.searchsorted(place, np.arange(m), side="right")  # negatives ahead of each positive
+        ahead = np.searchsorted(
+            place, np.arange(m), side="right"
+        )  # negatives ahead of each positive
         gradient[self._positives[up]] = -ahead / (m * n)
         gradient[self._negatives[down]] = (m - place) / (m * n)
         return _Linearization(float(gains.sum()), gradient)
 
 
 class AnchoredHinge:
-    """The mean hinge on both sides of one row's score: positives should lie above it by one, negatives below.
+    """The mean hinge on both sides of one row's score: positives should lie above it by one,
+    negatives below.
 
         F(s) = ( sum_{i positive} [1 - (s_i - s_a)]_+ + sum_{j negative} [1 + (s_j - s_a)]_+ ) / N
 
@@ -234,7 +272,9 @@ class AnchoredHinge:
 
     shift_invariant = True
 
-    def __init__(self, positive: NDArray[np.bool_], anchor: int, loss: "Pointwise | None" = None) -> None:
+    def __init__(
+        self, positive: NDArray[np.bool_], anchor: int, loss: "Pointwise | None" = None
+    ) -> None:
         self._rows = loss or Pointwise(positive, "hinge")
         self._anchor = anchor
         self.smooth, self.n_rows = self._rows.smooth, positive.size

@@ -1,16 +1,21 @@
 """The mean loss of the positives against a threshold set by the highest negatives.
 
-    F(s) = sum_i p_i l(s_i - T(s)),    T(s) = max { <beta, s> : 0 <= beta_j <= cap_j, sum_j beta_j = 1 }
+    F(s) = sum_i p_i l(s_i - T(s)),    T(s) = max { <beta, s> : 0 <= beta_j <= cap_j, sum_j beta_j =
+    1 }
 
-over positive rows i with shares p_i that sum to one, and negative rows j. The caps decide what the threshold is:
+over positive rows i with shares p_i that sum to one, and negative rows j. The caps decide what the
+threshold is:
 
-- cap 1: the largest negative score. With l the truncated quadratic this is TopPush (li2014, eq. 5), and, since l falls,
+- cap 1: the largest negative score. With l the truncated quadratic this is TopPush (li2014, eq. 5),
+  and, since l falls,
   the same function as InfinitePush (eq. 4);
 - cap 1/k: the mean of the k largest negative scores;
-- cap 1/(tau n): the mean of the upper tau share of the negative scores, the convex stand-in for their (1 - tau)
+- cap 1/(tau n): the mean of the upper tau share of the negative scores, the convex stand-in for
+  their (1 - tau)
   quantile, which bounds the false positive rate (tau-FPL).
 
-A row of weight w counts as w rows: its cap is w times as large. T is convex and l falls, so F is convex.
+A row of weight w counts as w rows: its cap is w times as large. T is convex and l falls, so F is
+convex.
 
 Ties: at equal scores the rows that come first carry the weight; any choice is a subgradient.
 """
@@ -35,9 +40,11 @@ class Top:
     positive : boolean array
         Which rows are positive.
     loss : str or Loss
-        On the margin s_i - T: "squared_hinge" (the truncated quadratic), "logistic", "exponential" or "hinge".
+        On the margin s_i - T: "squared_hinge" (the truncated quadratic), "logistic", "exponential"
+        or "hinge".
     at : "max", int or float
-        The threshold: the largest negative score, the mean of the `at` largest, or the mean of the upper share `at`.
+        The threshold: the largest negative score, the mean of the `at` largest, or the mean of the
+        upper share `at`.
     weight : array, optional
         Per row, non-negative. Rows without weight are left out.
     """
@@ -65,7 +72,11 @@ class Top:
         weight = np.ones(positive.size) if weight is None else weight
         self.share = weight[self.positives] / weight[self.positives].sum()
         #: The steepest slope that the loss can have, per positive.
-        self.most_pull = self.share if self.loss.name in ("hinge", "logistic") else np.full(self.share.size, np.inf)
+        self.most_pull = (
+            self.share
+            if self.loss.name in ("hinge", "logistic")
+            else np.full(self.share.size, np.inf)
+        )
         self.caps = _caps(at, weight[self.negatives])
         self._at = at
 
@@ -73,14 +84,20 @@ class Top:
         return f"Top({self.loss!r}, at={self._at!r})"
 
     def threshold(self, negative_scores: Vector) -> tuple[float, Vector]:
-        """T, and the weights beta of the negatives that attain it. Cost: n, or n log n with uneven caps."""
+        """T, and the weights beta of the negatives that attain it. Cost: n, or n log n with uneven
+        caps.
+        """
         beta = np.zeros(negative_scores.size)
         first = int(np.argmax(negative_scores))
         if self.caps[first] >= 1.0:
             beta[first] = 1.0
             return float(negative_scores[first]), beta
         count = min(int(np.ceil(1.0 / self.caps.min())), beta.size)
-        highest = np.arange(beta.size) if count == beta.size else np.argpartition(-negative_scores, count - 1)[:count]
+        highest = (
+            np.arange(beta.size)
+            if count == beta.size
+            else np.argpartition(-negative_scores, count - 1)[:count]
+        )
         highest = highest[np.lexsort((highest, -negative_scores[highest]))]
         filled = np.minimum(np.cumsum(self.caps[highest]), 1.0)
         beta[highest] = np.diff(filled, prepend=0.0)
@@ -96,7 +113,9 @@ class Top:
         return float(self.share @ self.loss.value(s[self.positives] - T))
 
     def conjugate(self, pull: Vector) -> float:
-        """The part of the dual that belongs to the losses: sum_i p_i l*(-a_i / p_i) for the pulls a_i = -p_i l'."""
+        """The part of the dual that belongs to the losses: sum_i p_i l*(-a_i / p_i) for the pulls
+        a_i = -p_i l'.
+        """
         return float(self.share @ self.loss.conjugate(-pull / self.share))
 
 
@@ -120,7 +139,9 @@ def _caps(at: str | int | float, weight: Vector) -> Vector:
         return np.ones(weight.size)
     if isinstance(at, Integral) and not isinstance(at, bool):
         if at < 1:
-            raise ValueError(f"at={at!r}: the number of negatives that set the threshold must be 1 or more.")
+            raise ValueError(
+                f"at={at!r}: the number of negatives that set the threshold must be 1 or more."
+            )
         if at > total * (1.0 + 1e-12):
             raise ValueError(
                 f"at={at!r} asks for the mean of the {at} largest negative scores, but there are negatives of a total "

@@ -1,17 +1,17 @@
 """Sums over all pairs without visiting the pairs.
 
-`PairBlocks` says which pairs count; `SortedPairs` (hinge, squared hinge), `GriddedPairs` (logistic), `ExponentialPairs`
-and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a chosen precision (raykar2007). `erfc_sum` is that
-sum on its own. `margin_moments` and `LogisticSources` are the same sums in pieces
-that add up over chunks of rows.
+`PairBlocks` says which pairs count; `SortedPairs` (hinge, squared hinge), `GriddedPairs`
+(logistic), `ExponentialPairs` and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a
+chosen precision (raykar2007). `erfc_sum` is that sum on its own. `margin_moments` and
+`LogisticSources` are the same sums in pieces that add up over chunks of rows.
 """
 
 from forerank.pairsums.blocks import PairBlocks
 from forerank.pairsums.erfc import ErfcPairs, erfc_sum, erfc_sum_direct
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
-from forerank.pairsums.grid import LogisticSources
-from forerank.pairsums.gridded import GriddedPairs
-from forerank.pairsums.sorted import SmoothedHingePairs, SortedPairs, margin_moments
+from forerank.pairsums.hinge import SmoothedHingePairs, SortedPairs, margin_moments
+from forerank.pairsums.logistic import GriddedPairs
+from forerank.pairsums.logistic_grid import LogisticSources
 
 __all__ = [
     "ErfcPairs",

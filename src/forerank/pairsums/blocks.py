@@ -1,12 +1,16 @@
-"""Which pairs count: every labelling rule reduced to blocks of "all of these ahead of all of those".
+"""Which pairs count: every labelling rule reduced to blocks of "all of these ahead of all of
+those".
 
-A *block* is a set of lower rows and a set of upper rows; each upper row should stand ahead of each lower row of its
-block. Labels, groups and preference graphs all become lists of blocks, so the sums over pairs are written once:
+A *block* is a set of lower rows and a set of upper rows; each upper row should stand ahead of each
+lower row of its block. Labels, groups and preference graphs all become lists of blocks, so the sums
+over pairs are written once:
 
 - two classes: one block; with groups (``qid``): one block per group;
-- graded labels, every pair of different grades: number the grades 0 .. K-1 in binary. Two different numbers have
-  exactly one highest differing bit, so for bit l the rows that agree above bit l form a block, and bit l says lower or
-  upper. Each pair occurs once, each row at most log2(K) times: the cost is N log K, not N K;
+- graded labels, every pair of different grades: number the grades 0 .. K-1 in binary. Two different
+  numbers have
+  exactly one highest differing bit, so for bit l the rows that agree above bit l form a block, and
+  bit l says lower or upper. Each pair occurs once, each row at most log2(K) times: the cost is N
+  log K, not N K;
 - a preference graph over classes: classes with the same set of lower classes share a block.
 """
 
@@ -21,7 +25,8 @@ __all__ = ["FEW_PAIRS", "FURTHEST_SCORE", "PairBlocks", "out_of_reach"]
 
 # Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
 FEW_PAIRS = 1_000
-# Scores beyond this are out of reach for cells of a grid or a series; a line search steps back from them.
+# Scores beyond this are out of reach for cells of a grid or a series; a line search steps back from
+# them.
 FURTHEST_SCORE = 2.0**55
 # With more blocks than this a sample of rows is a sample of whole blocks.
 _MANY_BLOCKS = 256
@@ -31,9 +36,10 @@ _MANY_BLOCKS = 256
 class PairBlocks:
     """Blocks stored one after another, lower rows before upper rows.
 
-    Block b owns the entries ``start[b]:start[b + 1]`` of `rows` and `weight`; those before ``split[b]`` are lower rows,
-    the others upper rows. `total_weight` is the sum of w_i w_j over all pairs. `n_rows` counts all rows given,
-    `n_idle` those that stand in no block, so in no pair. `unweighted` says that every weight is one.
+    Block b owns the entries ``start[b]:start[b + 1]`` of `rows` and `weight`; those before
+    ``split[b]`` are lower rows, the others upper rows. `total_weight` is the sum of w_i w_j over
+    all pairs. `n_rows` counts all rows given, `n_idle` those that stand in no block, so in no pair.
+    `unweighted` says that every weight is one.
     """
 
     rows: NDArray[np.signedinteger]
@@ -66,7 +72,9 @@ class PairBlocks:
     @cached_property
     def sign(self) -> NDArray[np.float64]:
         """-1 for lower entries, 1 for upper ones."""
-        return np.repeat(np.where(np.arange(self.half_start.size) % 2 == 0, -1.0, 1.0), self.half_size)
+        return np.repeat(
+            np.where(np.arange(self.half_start.size) % 2 == 0, -1.0, 1.0), self.half_size
+        )
 
     def opposite_weight(self) -> NDArray[np.float64]:
         """For each entry the weight of the other half of its block; negative for lower entries."""
@@ -79,14 +87,19 @@ class PairBlocks:
             out = np.zeros(self.n_rows)
             out[self.rows] = by_entry
             return out
-        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows).astype(float, copy=False)
+        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows).astype(
+            float, copy=False
+        )
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[NDArray[np.intp], PairBlocks] | None":
-        """About `size` rows, and the blocks they form, numbered within the sample; None if that would save little.
+    def sample(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[NDArray[np.intp], PairBlocks] | None":
+        """About `size` rows, and the blocks they form, numbered within the sample; None if that
+        would save little.
 
-        A single block gives up to half of `size` from either side: a mean over pairs stays unbiased whatever the sizes
-        of the two sides, so the rarer side may be kept denser. Many blocks (groups) are drawn whole; a few blocks
-        (grades) keep the entries of rows drawn at random.
+        A single block gives up to half of `size` from either side: a mean over pairs stays unbiased
+        whatever the sizes of the two sides, so the rarer side may be kept denser. Many blocks
+        (groups) are drawn whole; a few blocks (grades) keep the entries of rows drawn at random.
         """
         if size > 0.5 * self.n_rows:
             return None
@@ -107,7 +120,9 @@ class PairBlocks:
             chosen = rows[self.rows]
         return self._restricted_to(chosen)
 
-    def _restricted_to(self, chosen: NDArray[np.bool_]) -> "tuple[NDArray[np.intp], PairBlocks] | None":
+    def _restricted_to(
+        self, chosen: NDArray[np.bool_]
+    ) -> "tuple[NDArray[np.intp], PairBlocks] | None":
         """The blocks that the chosen entries form, less those that lose a side."""
         sizes = np.add.reduceat(chosen.astype(np.int64), self.half_start).reshape(-1, 2)
         alive = (sizes > 0).all(axis=1)
@@ -139,11 +154,12 @@ class PairBlocks:
         group: NDArray[np.integer] | None = None,
         edges: Iterable[tuple[int, int]] | None = None,
     ) -> "PairBlocks":
-        """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper grade, lower grade) over them.
+        """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper grade, lower grade)
+        over them.
 
-        `group` restricts pairs to rows of equal group number. Rows of weight zero take part in no pair. Cost:
-        N log K for grades; for a graph one sort, and then the rows of each set of classes with equal successors and of
-        these successors.
+        `group` restricts pairs to rows of equal group number. Rows of weight zero take part in no
+        pair. Cost: N log K for grades; for a graph one sort, and then the rows of each set of
+        classes with equal successors and of these successors.
         """
         n = grade.size
         present = np.arange(n) if weight is None else np.flatnonzero(weight)
@@ -153,7 +169,9 @@ class PairBlocks:
         pieces = [_blocks_of_level(*level, group) for level in levels]
         entries = np.concatenate([p[0] for p in pieces]) if pieces else np.empty(0, dtype=np.intp)
         sizes = np.concatenate([p[1] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
-        lower_sizes = np.concatenate([p[2] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
+        lower_sizes = (
+            np.concatenate([p[2] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
+        )
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rows = present[entries].astype(np.int32 if n < 2**31 else np.int64)
         entry_weight = np.ones(rows.size) if weight is None else weight[rows]
@@ -177,7 +195,9 @@ def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> NDArray[
     return begin + rng.choice(end - begin, size, replace=False, shuffle=False)
 
 
-def _total_weight(weight: NDArray[np.float64], start: NDArray[np.int64], split: NDArray[np.int64]) -> float:
+def _total_weight(
+    weight: NDArray[np.float64], start: NDArray[np.int64], split: NDArray[np.int64]
+) -> float:
     if split.size == 0:
         return 0.0
     halves = np.add.reduceat(weight, np.column_stack([start[:-1], split]).ravel())
@@ -188,13 +208,15 @@ Level = tuple[NDArray[np.intp] | None, NDArray[np.int8], NDArray[np.integer] | N
 
 
 def _order_levels(grade: NDArray[np.integer]) -> list[Level]:
-    """One level per bit of the grade: rows (None: all), their side (0 lower, 1 upper), and what must agree for two rows
-    to share a block.
+    """One level per bit of the grade: rows (None: all), their side (0 lower, 1 upper), and what
+    must agree for two rows to share a block.
     """
     n_bits = int(grade.max(initial=0)).bit_length()
     if n_bits <= 1:
         return [(None, grade.astype(np.int8), None)]
-    return [(None, ((grade >> bit) & 1).astype(np.int8), grade >> (bit + 1)) for bit in range(n_bits)]
+    return [
+        (None, ((grade >> bit) & 1).astype(np.int8), grade >> (bit + 1)) for bit in range(n_bits)
+    ]
 
 
 def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) -> list[Level]:
@@ -227,9 +249,13 @@ def _blocks_of_level(
     key: NDArray[np.integer] | None,
     group: NDArray[np.integer] | None,
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows ordered by (key, group, side), with the sizes of the blocks that have both sides and of their lower part."""
+    """Rows ordered by (key, group, side), with the sizes of the blocks that have both sides and of
+    their lower part.
+    """
     if rows is not None:
-        order, sizes, lower_sizes = _blocks_of_level(None, side, key, None if group is None else group[rows])
+        order, sizes, lower_sizes = _blocks_of_level(
+            None, side, key, None if group is None else group[rows]
+        )
         return rows[order], sizes, lower_sizes
     none = np.empty(0, dtype=np.int64)
     if key is None and group is None:
@@ -253,5 +279,7 @@ def _blocks_of_level(
 
 
 def out_of_reach(t: NDArray[np.float64]) -> bool:
-    """Whether scores are too large, or not numbers: sums over them are reported as an infinite value."""
+    """Whether scores are too large, or not numbers: sums over them are reported as an infinite
+    value.
+    """
     return not (t.size == 0 or max(t.max(), -t.min()) < FURTHEST_SCORE)

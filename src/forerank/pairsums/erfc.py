@@ -1,17 +1,20 @@
-"""Weighted sums of erfc functions to a promised precision, in time linear in the number of points (raykar2007).
+"""Weighted sums of erfc functions to a promised precision, in time linear in the number of points
+(raykar2007).
 
     E(y_i) = sum_j q_j erfc(y_i - z_j),   |computed - E(y_i)| <= eps sum_j |q_j|   for every target y_i
 
-The line is cut into cells. Between cells further apart than erfc^-1(eps), erfc is 0 or 2; between nearer ones it is
-its Fourier series of Beaulieu, cut off after p terms, in which targets and sources separate (maths/pairsums.md, eqs. 7
-to 10). The paper adds up the series of every near cell at every target. Here they are first turned to the centre of
-the target's own cell, which is exact for a Fourier series: a target costs p terms whatever the number of near cells.
+The line is cut into cells. Between cells further apart than erfc^-1(eps), erfc is 0 or 2; between
+nearer ones it is its Fourier series of Beaulieu, cut off after p terms, in which targets and
+sources separate (maths/pairsums.md, eqs. 7 to 10). The paper adds up the series of every near cell
+at every target. Here they are first turned to the centre of the target's own cell, which is exact
+for a Fourier series: a target costs p terms whatever the number of near cells.
 
-Cost: p (N + M) multiplications, and one sine and cosine per point; p is 3 at eps = 1e-2, 10 at 1e-6 and 21 at 1e-12.
-Memory: a copy of the points, sorted by cell; the series of cells exist only while the targets near them are read.
+Cost: p (N + M) multiplications, and one sine and cosine per point; p is 3 at eps = 1e-2, 10 at 1e-6
+and 21 at 1e-12. Memory: a copy of the points, sorted by cell; the series of cells exist only while
+the targets near them are read.
 
-`ErfcPairs` is the mean over all pairs of the loss with slope -erfc(a t)/2, which raykar2007 takes for the logistic
-loss: the two slopes differ by up to 0.023.
+`ErfcPairs` is the mean over all pairs of the loss with slope -erfc(a t)/2, which raykar2007 takes
+for the logistic loss: the two slopes differ by up to 0.023.
 """
 
 from dataclasses import dataclass
@@ -23,10 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
-from forerank._compile import compiled
+from forerank._kernels import compiled, in_row_chunks
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
-from forerank.threads import in_row_chunks
 
 __all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
 
@@ -42,12 +44,14 @@ _LANES = 64
 
 @dataclass(frozen=True)
 class ErfcSeries:
-    """What a precision asks for: cell width, how many cells are near, and the series (raykar2007, section 5).
+    """What a precision asks for: cell width, how many cells are near, and the series (raykar2007,
+    section 5).
 
     Attributes
     ----------
     width : float
-        Of a cell; a multiple of 1/32, so that the centres of cells are exact in binary, however far out.
+        Of a cell; a multiple of 1/32, so that the centres of cells are exact in binary, however far
+        out.
     reach : int
         Cells whose numbers differ by more have no two points nearer than erfc^-1(eps).
     h : float
@@ -78,7 +82,9 @@ class ErfcSeries:
         return ErfcSeries(width, reach, h, np.exp(-((n * h) ** 2)) / n)
 
 
-def erfc_sum(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None = None, eps: float = 1e-6) -> Vector:
+def erfc_sum(
+    targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None = None, eps: float = 1e-6
+) -> Vector:
     """sum_j weights_j erfc(targets_i - sources_j) for every i, within eps sum_j |weights_j|.
 
     Parameters
@@ -88,7 +94,8 @@ def erfc_sum(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None =
     weights : array-like of shape (N,), optional
         Of either sign; ones by default.
     eps : float, default=1e-6
-        The largest error of any sum, relative to the sum of the absolute weights; between 1e-13 and 1.
+        The largest error of any sum, relative to the sum of the absolute weights; between 1e-13 and
+        1.
 
     Returns
     -------
@@ -104,7 +111,9 @@ def erfc_sum(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None =
     return _sums(y, z, q, float(eps), with_integral=False)[0]
 
 
-def erfc_sum_direct(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None = None) -> Vector:
+def erfc_sum_direct(
+    targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None = None
+) -> Vector:
     """The same sums by the double loop, as a reference. Cost: M N.
 
     Examples
@@ -124,20 +133,28 @@ def check_eps(eps: float) -> None:
         raise ValueError(f"eps must lie between {_SMALLEST_EPS:g} and 1; got {eps!r}.")
 
 
-def _check_points(targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None) -> tuple[Vector, Vector, Vector]:
+def _check_points(
+    targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None
+) -> tuple[Vector, Vector, Vector]:
     y, z = np.asarray(targets, dtype=float), np.asarray(sources, dtype=float)
     q = np.ones(z.shape) if weights is None else np.asarray(weights, dtype=float)
     for name, points in (("targets", y), ("sources", z), ("weights", q)):
         if points.ndim != 1:
-            raise ValueError(f"{name} has shape {points.shape}; a one-dimensional array is expected.")
+            raise ValueError(
+                f"{name} has shape {points.shape}; a one-dimensional array is expected."
+            )
         if not np.isfinite(points).all():
-            raise ValueError(f"{name} must be finite; entry {int(np.argmin(np.isfinite(points)))} is not.")
+            raise ValueError(
+                f"{name} must be finite; entry {int(np.argmin(np.isfinite(points)))} is not."
+            )
         if name != "weights" and np.abs(points).max(initial=0.0) > _FURTHEST:
             raise ValueError(
                 f"{name} must not exceed 2^48 = {_FURTHEST:g} in size; subtract a constant from all points."
             )
     if q.size != z.size:
-        raise ValueError(f"weights has {q.size} entries for {z.size} sources; give one weight per source.")
+        raise ValueError(
+            f"weights has {q.size} entries for {z.size} sources; give one weight per source."
+        )
     return y, z, q
 
 
@@ -197,13 +214,17 @@ def _offsets(points, cell, order, width):  # type: ignore[no-untyped-def]
     out = np.empty(points.size)
     for k in range(order.size):
         i = order[k]
-        out[k] = points[i] - (cell[i] + 0.5) * width  # exact: both are multiples of the point's last bit
+        out[k] = (
+            points[i] - (cell[i] + 0.5) * width
+        )  # exact: both are multiples of the point's last bit
     return out
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
-    """Add sum_j q_j cos(2 n h x_j) and sum_j q_j sin(2 n h x_j), n = 1, 3, ..., of one cell's points."""
+    """Add sum_j q_j cos(2 n h x_j) and sum_j q_j sin(2 n h x_j), n = 1, 3, ..., of one cell's
+    points.
+    """
     re, im = np.empty(_LANES), np.empty(_LANES)
     turn_re, turn_im = np.empty(_LANES), np.empty(_LANES)
     for begin in range(0, offset.size, _LANES):
@@ -218,15 +239,19 @@ def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
             for i in range(size):
                 cosine += re[i]
                 sine += im[i]
-                re[i], im[i] = re[i] * turn_re[i] - im[i] * turn_im[i], re[i] * turn_im[i] + im[i] * turn_re[i]
+                re[i], im[i] = (
+                    re[i] * turn_re[i] - im[i] * turn_im[i],
+                    re[i] * turn_im[i] + im[i] * turn_re[i],
+                )
             cosines[k] += cosine
             sines[k] += sine
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def _read_series(offset, order, h, cosines, sines, height, base, out, integral):  # type: ignore[no-untyped-def]
-    """At one cell's targets x: height - (4 / pi) sum_n (A_n sin - B_n cos), and, where there is room for it in
-    `integral`, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n sin) / (2 n h).
+    """At one cell's targets x: height - (4 / pi) sum_n (A_n sin - B_n cos), and, where there is
+    room for it in `integral`, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n
+    sin) / (2 n h).
     """
     with_integral = integral.size > 0
     re, im = np.empty(_LANES), np.empty(_LANES)
@@ -248,27 +273,36 @@ def _read_series(offset, order, h, cosines, sines, height, base, out, integral):
                     area[i] += f * (a * re[i] + b * im[i])
             for i in range(size):
                 total[i] += a * im[i] - b * re[i]
-                re[i], im[i] = re[i] * turn_re[i] - im[i] * turn_im[i], re[i] * turn_im[i] + im[i] * turn_re[i]
+                re[i], im[i] = (
+                    re[i] * turn_re[i] - im[i] * turn_im[i],
+                    re[i] * turn_im[i] + im[i] * turn_re[i],
+                )
         for i in range(size):
             out[order[begin + i]] = height - (4.0 / np.pi) * total[i]
             if with_integral:
-                integral[order[begin + i]] = base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
+                integral[order[begin + i]] = (
+                    base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
+                )
 
 
 @compiled
 def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ignore[no-untyped-def]
-    """The sums at the targets of the cells begin .. end - 1, which pass along the source cells once."""
+    """The sums at the targets of the cells begin .. end - 1, which pass along the source cells
+    once.
+    """
     y_offset, y_order, y_number, y_start = targets
     z_offset, z_number, z_start, q, above_q, above_m = sources
     width, reach, h, coefficients = series
     p = coefficients.size
-    # Turning a series from the centre of one cell to that of another, by the difference of their numbers.
+    # Turning a series from the centre of one cell to that of another, by the difference of their
+    # numbers.
     turn_re, turn_im = np.empty((2 * reach + 1, p)), np.empty((2 * reach + 1, p))
     for m in range(2 * reach + 1):
         for k in range(p):
             angle = 2.0 * h * (2 * k + 1) * (m - reach) * width
             turn_re[m, k], turn_im[m, k] = np.cos(angle), np.sin(angle)
-    # ierfc(t), the integral of erfc from t on, is at_zero - t - (4 / pi) sum_n cos(2 n h t) exp(-n^2 h^2) / (2 h n^2).
+    # ierfc(t), the integral of erfc from t on, is at_zero - t - (4 / pi) sum_n cos(2 n h t)
+    # exp(-n^2 h^2) / (2 h n^2).
     at_zero = 1.0 / np.sqrt(np.pi)
     for k in range(p):
         at_zero += (4.0 / np.pi) * coefficients[k] / (2.0 * h * (2 * k + 1))
@@ -296,7 +330,8 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
             high += 1
         cosines[:] = 0.0
         sines[:] = 0.0
-        # Far sources above count 2, and 2 (z - y) in the integral; moments are taken about the centre of this cell.
+        # Far sources above count 2, and 2 (z - y) in the integral; moments are taken about the
+        # centre of this cell.
         height = 2.0 * above_q[high]
         base = 2.0 * (above_m[high] - above_q[high] * width * (y_number[c] - y_number[0]))
         for b in range(low, high):
@@ -316,7 +351,9 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
 
 @compiled
 def _above(z_offset, z_number, z_start, q, width, origin):  # type: ignore[no-untyped-def]
-    """For each cell, the charge of it and all above, and their first moment about the centre of cell `origin`."""
+    """For each cell, the charge of it and all above, and their first moment about the centre of
+    cell `origin`.
+    """
     above_q, above_m = np.zeros(z_number.size + 1), np.zeros(z_number.size + 1)
     for b in range(z_number.size - 1, -1, -1):
         charge = moment = 0.0
@@ -328,7 +365,9 @@ def _above(z_offset, z_number, z_start, q, width, origin):  # type: ignore[no-un
     return above_q, above_m
 
 
-def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -> tuple[Vector, Vector]:
+def _sums(
+    y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool
+) -> tuple[Vector, Vector]:
     """The sums of erfc, and of its integral from y - z to infinity where asked for."""
     out, integral = np.zeros(y.size), np.zeros(y.size if with_integral else 0)
     if y.size == 0 or z.size == 0:
@@ -337,7 +376,13 @@ def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -
     at, of = _Cells.of(y, series.width), _Cells.of(z, series.width)
     q = q[of.order]
     targets = at.offset, at.order, at.number, at.start
-    sources = of.offset, of.number, of.start, q, *_above(of.offset, of.number, of.start, q, series.width, at.number[0])
+    sources = (
+        of.offset,
+        of.number,
+        of.start,
+        q,
+        *_above(of.offset, of.number, of.start, q, series.width, at.number[0]),
+    )
     parameters = series.width, series.reach, series.h, series.coefficients
     in_row_chunks(
         lambda begin, end: _sum_cells(begin, end, targets, sources, parameters, out, integral),
@@ -349,7 +394,9 @@ def _sums(y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool) -
 
 @compiled
 def _small_blocks(z, w, start, split, small, slopes):  # type: ignore[no-untyped-def]
-    """Sums over blocks of few pairs, pair by pair: of w_j erfc(z_i - z_j) at either end, and of w_i w_j ierfc."""
+    """Sums over blocks of few pairs, pair by pair: of w_j erfc(z_i - z_j) at either end, and of w_i
+    w_j ierfc.
+    """
     value = 0.0
     for b in range(split.size):
         if small[b]:
@@ -364,10 +411,11 @@ def _small_blocks(z, w, start, split, small, slopes):  # type: ignore[no-untyped
 
 
 class ErfcPairs:
-    """The mean of the loss with slope -erfc(a t) / 2 over all pairs of `blocks`, at scores `s` (raykar2007, eq. 3).
+    """The mean of the loss with slope -erfc(a t) / 2 over all pairs of `blocks`, at scores `s`
+    (raykar2007, eq. 3).
 
-    The slope at a row is right to eps / 2 times the weight of its partners; `value` is less exact, by the length of the
-    near field. There is no curvature: conjugate gradients do without.
+    The slope at a row is right to eps / 2 times the weight of its partners; `value` is less exact,
+    by the length of the near field. There is no curvature: conjugate gradients do without.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, eps: float) -> None:
@@ -378,9 +426,14 @@ class ErfcPairs:
         if not small.all() and out_of_reach(z):
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
             return
-        value = _small_blocks(z, w, blocks.start, blocks.split, small, slopes) if small.any() else 0.0
+        value = (
+            _small_blocks(z, w, blocks.start, blocks.split, small, slopes) if small.any() else 0.0
+        )
         for k in np.flatnonzero(~small):
-            lower, upper = slice(blocks.start[k], blocks.split[k]), slice(blocks.split[k], blocks.start[k + 1])
+            lower, upper = (
+                slice(blocks.start[k], blocks.split[k]),
+                slice(blocks.split[k], blocks.start[k + 1]),
+            )
             slopes[upper], integral = _sums(z[upper], z[lower], w[lower], eps, with_integral=True)
             slopes[lower], _ = _sums(-z[lower], -z[upper], w[upper], eps, with_integral=False)
             value += float(w[upper] @ integral)

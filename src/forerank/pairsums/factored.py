@@ -1,10 +1,12 @@
 """All-pairs sums that factor: the exponential and the squared loss. Cost: N, no sort and no grid.
 
     exponential   sum_ij w_i w_j exp(-(s_i - s_j)) = (sum_i w_i exp(-s_i)) (sum_j w_j exp(s_j))
-    squared       sum_ij w_i w_j (1 - s_i + s_j)^2, from counts, sums and sums of squares of either side
+    squared       sum_ij w_i w_j (1 - s_i + s_j)^2, from counts, sums and sums of squares of either
+    side
 
-The exponentials are taken relative to the largest of their half of the block, so nothing overflows before the product
-of the two factors itself does; then the value is infinity, and a line search steps back.
+The exponentials are taken relative to the largest of their half of the block, so nothing overflows
+before the product of the two factors itself does; then the value is infinity, and a line search
+steps back.
 """
 
 import numpy as np
@@ -56,7 +58,9 @@ class ExponentialPairs(_FactoredPairs):
         with np.errstate(over="ignore"):
             self._block_value = self._scale * np.exp((top + np.log(factor)).sum(axis=1))
         self.value = float(self._block_value.sum())
-        self.gradient = blocks.add_to_rows(self._share * self._to_entries(self._block_value, -self._block_value))
+        self.gradient = blocks.add_to_rows(
+            self._share * self._to_entries(self._block_value, -self._block_value)
+        )
 
     def _signed(self) -> Vector:
         """The exponents: s_j of the lower rows, -s_i of the upper rows."""
@@ -66,14 +70,17 @@ class ExponentialPairs(_FactoredPairs):
         """F''(s) u."""
         entry_u = u[self._blocks.rows]
         mean = self._half_sums(self._share * entry_u)
-        # A pair adds value_b share_i share_j (u_i - u_j): each entry sees the mean of the other half.
+        # A pair adds value_b share_i share_j (u_i - u_j): each entry sees the mean of the other
+        # half.
         other = self._to_entries(mean[:, 1], mean[:, 0])
         value = self._to_entries(self._block_value, self._block_value)
         return self._blocks.add_to_rows(value * self._share * (entry_u - other))
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
-        return self._blocks.add_to_rows(self._share * self._to_entries(self._block_value, self._block_value))
+        return self._blocks.add_to_rows(
+            self._share * self._to_entries(self._block_value, self._block_value)
+        )
 
 
 class SquaredPairs(_FactoredPairs):
@@ -87,9 +94,12 @@ class SquaredPairs(_FactoredPairs):
         centred = self._t - self._to_entries(mean[:, 0], mean[:, 1])
         spread = self._half_sums(w * centred**2)
         short = 1.0 - (mean[:, 1] - mean[:, 0])
-        block_value = self._half_weight.prod(axis=1) * short**2 + (spread * self._half_weight[:, ::-1]).sum(axis=1)
+        block_value = self._half_weight.prod(axis=1) * short**2 + (
+            spread * self._half_weight[:, ::-1]
+        ).sum(axis=1)
         self.value = float(self._scale * block_value.sum())
-        # sum_j w_j (1 - t_i + t_j) is W (short - centred_i) at an upper entry; W (short + centred_j) at a lower one.
+        # sum_j w_j (1 - t_i + t_j) is W (short - centred_i) at an upper entry; W (short +
+        # centred_j) at a lower one.
         slope = self._to_entries(short, -short) + centred
         self.gradient = blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * slope)
 
@@ -102,21 +112,34 @@ class SquaredPairs(_FactoredPairs):
         entry_u = u[self._blocks.rows]
         mean = self._half_sums(w * entry_u) / self._half_weight
         other = self._to_entries(mean[:, 1], mean[:, 0])
-        return self._blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * (entry_u - other))
+        return self._blocks.add_to_rows(
+            2.0 * self._scale * w * self._other_weight() * (entry_u - other)
+        )
 
     def quadratic_form(self, U: Vector) -> Vector:
-        """u^T F''(s) u for each column u of U: twice the mean of (u_i - u_j)^2 over the pairs. All columns at once."""
+        """u^T F''(s) u for each column u of U: twice the mean of (u_i - u_j)^2 over the pairs. All
+        columns at once.
+        """
         lower, upper = self._half_weight.T
         entry, w = U[self._blocks.rows], self._blocks.weight[:, None]
-        # Within a block a constant does not count, and squares of a large one would leave nothing but rounding.
-        means = np.add.reduceat(w * entry, self._blocks.start[:-1], axis=0) / (lower + upper)[:, None]
+        # Within a block a constant does not count, and squares of a large one would leave nothing
+        # but rounding.
+        means = (
+            np.add.reduceat(w * entry, self._blocks.start[:-1], axis=0) / (lower + upper)[:, None]
+        )
         entry -= np.repeat(means, np.diff(self._blocks.start), axis=0)
         weighted = w * entry
         sums = np.add.reduceat(weighted, self._half_start, axis=0)
         squares = np.add.reduceat(weighted * entry, self._half_start, axis=0)
-        pairs = lower @ squares[1::2] + upper @ squares[::2] - 2.0 * np.einsum("bk,bk->k", sums[::2], sums[1::2])
+        pairs = (
+            lower @ squares[1::2]
+            + upper @ squares[::2]
+            - 2.0 * np.einsum("bk,bk->k", sums[::2], sums[1::2])
+        )
         return 2.0 * self._scale * np.maximum(pairs, 0.0)
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
-        return self._blocks.add_to_rows(2.0 * self._scale * self._blocks.weight * self._other_weight())
+        return self._blocks.add_to_rows(
+            2.0 * self._scale * self._blocks.weight * self._other_weight()
+        )

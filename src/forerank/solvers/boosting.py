@@ -1,17 +1,18 @@
-"""RankBoost: coordinate descent on the all-pairs exponential loss over thresholded columns (Freund et al. 2003).
+"""RankBoost: coordinate descent on the all-pairs exponential loss over thresholded columns (Freund
+et al. 2003).
 
-A weak ranker h(x) = [x_k > threshold] is one coordinate of a linear model over all such indicators, and the pair
-weights that boosting keeps are the terms of the exponential loss. So a round is
+A weak ranker h(x) = [x_k > threshold] is one coordinate of a linear model over all such indicators,
+and the pair weights that boosting keeps are the terms of the exponential loss. So a round is
 
-    g = dF/ds at the present scores, one number per row: the pairs are never visited
-    r = -g . h for every weak ranker, from one histogram of g per column
-    the weak ranker with the largest |r|, and the step that minimises F along it, which has a closed form:
-    with W+ and W- the loss in the pairs that h orders rightly and wrongly,  W+ - W- = -g . h,  W+ + W- = h F'' h,
-    step = log(W+ / W-) / 2.
+    g = dF/ds at the present scores, one number per row: the pairs are never visited r = -g . h for
+    every weak ranker, from one histogram of g per column the weak ranker with the largest |r|, and
+    the step that minimises F along it, which has a closed form: with W+ and W- the loss in the
+    pairs that h orders rightly and wrongly,  W+ - W- = -g . h,  W+ + W- = h F'' h, step = log(W+ /
+    W-) / 2.
 
-Any objective with exponential pairs does, so grades, graphs, groups and weights come for free. Columns are cut into at
-most 256 bins once. Cost of a round: one pass over a matrix of N x d bytes, and N for the
-scores.
+Any objective with exponential pairs does, so grades, graphs, groups and weights come for free.
+Columns are cut into at most 256 bins once. Cost of a round: one pass over a matrix of N x d bytes,
+and N for the scores.
 """
 
 from collections.abc import Callable
@@ -21,18 +22,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._compile import compiled
+from forerank._kernels import compiled, in_row_chunks
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress
-from forerank.threads import in_row_chunks
 
 __all__ = ["Binned", "Stump", "boost"]
 
 Vector = NDArray[np.float64]
 
-# Added to W+ and W-, relative to the loss: keeps the step finite where a weak ranker makes no mistake.
+# Added to W+ and W-, relative to the loss: keeps the step finite where a weak ranker makes no
+# mistake.
 _ROOM = 1e-8
-# Weak rankers whose |r| differ by less, relatively, are equally good, and the first is taken: rounding decides nothing.
+# Weak rankers whose |r| differ by less, relatively, are equally good, and the first is taken:
+# rounding decides nothing.
 _AS_GOOD = 1e-9
 # Classes that can be told apart: rounds end before the loss underflows.
 _NOTHING_LEFT = 1e-250
@@ -40,7 +42,9 @@ _NOTHING_LEFT = 1e-250
 
 @dataclass(frozen=True)
 class Stump:
-    """A weak ranker with its weight: `step` for rows above the threshold in the column, nothing for the others."""
+    """A weak ranker with its weight: `step` for rows above the threshold in the column, nothing for
+    the others.
+    """
 
     column: int
     threshold: float
@@ -49,14 +53,20 @@ class Stump:
 
 @dataclass(frozen=True)
 class Binned:
-    """Columns cut into bins: `codes[k, i]` is the bin of row i in column k, and `cuts[k]` lie between the bins."""
+    """Columns cut into bins: `codes[k, i]` is the bin of row i in column k, and `cuts[k]` lie
+    between the bins.
+    """
 
     codes: NDArray[np.uint8]
     cuts: list[Vector]
 
     @classmethod
     def of(
-        cls, columns: Callable[[int], Vector], n_columns: int, present: NDArray[np.bool_], max_bins: int
+        cls,
+        columns: Callable[[int], Vector],
+        n_columns: int,
+        present: NDArray[np.bool_],
+        max_bins: int,
     ) -> "Binned":
         """Bins with about as many of the rows that are `present` (have a weight) in each.
 
@@ -73,8 +83,8 @@ class Binned:
 
 
 def _cuts(values: Vector, max_bins: int) -> Vector:
-    """Midpoints between neighbouring bins; of two neighbouring floats the lower one, since rows above a cut are split
-    off.
+    """Midpoints between neighbouring bins; of two neighbouring floats the lower one, since rows
+    above a cut are split off.
     """
     different = np.unique(values)
     if different.size > max_bins:
@@ -100,9 +110,10 @@ def boost(
 ) -> None:
     """Append up to `n_rounds` weak rankers to `stumps` and add them to `scores`, round by round.
 
-    Both are right after every round, so an interruption loses nothing. `progress` notes, before each round and at the
-    end, the loss and the largest |r| relative to it: the largest derivative of log F along any weak ranker, zero at the
-    minimum over all combinations. Stops early where that is no more than `tol`.
+    Both are right after every round, so an interruption loses nothing. `progress` notes, before
+    each round and at the end, the loss and the largest |r| relative to it: the largest derivative
+    of log F along any weak ranker, zero at the minimum over all combinations. Stops early where
+    that is no more than `tol`.
     """
     progress = progress or Progress()
     n_bins = 1 + max((c.size for c in binned.cuts), default=0)
@@ -130,7 +141,9 @@ def _best_cut(binned: Binned, gradient: Vector, n_bins: int) -> tuple[int, int, 
     best = np.zeros(n_columns)
     at = np.zeros(n_columns, dtype=np.int64)
     in_row_chunks(
-        lambda begin, end: _scan_columns(binned.codes, gradient, lengths, n_bins, begin, end, best, at),
+        lambda begin, end: _scan_columns(
+            binned.codes, gradient, lengths, n_bins, begin, end, best, at
+        ),
         n_columns,
         n_columns * n_rows,
     )

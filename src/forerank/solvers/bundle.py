@@ -1,19 +1,23 @@
 """A bundle (cutting-plane) method with line search, for objectives with kinks: F(X w) + alpha/2 ||w||^2.
 
-F is convex, so its linearisation at any scores c, with gradient g, bounds it from below by a plane in w:
+F is convex, so its linearisation at any scores c, with gradient g, bounds it from below by a plane
+in w:
 
-    F(X w) >= <a, w> + b,    a = X^T g,    b = F(c) - <g, c>                          (maths/solvers.md, eq. 5)
+    F(X w) >= <a, w> + b,    a = X^T g,    b = F(c) - <g, c>
+    (maths/solvers.md, eq. 5)
 
-The maximum of the planes collected so far is a model of F. Its minimiser with the penalty is found from the dual, a
-small quadratic programme over the weights of the planes, whose value is a lower bound on the minimum: the certificate
-is the gap between the best objective seen and that bound, relative to the former. The best point moves by a line search
-towards the model's minimiser (after Franc and Sonnenburg, 2008), which keeps the objective falling, and the next plane
-is cut a little beyond it.
+The maximum of the planes collected so far is a model of F. Its minimiser with the penalty is found
+from the dual, a small quadratic programme over the weights of the planes, whose value is a lower
+bound on the minimum: the certificate is the gap between the best objective seen and that bound,
+relative to the former. The best point moves by a line search towards the model's minimiser (after
+Franc and Sonnenburg, 2008), which keeps the objective falling, and the next plane is cut a little
+beyond it.
 
-A cutting-plane method alone needs many planes when alpha is small. Where the objective has a smoothed version (the
-hinge), Newton's method on that, with the smoothing taken back in a few strides, comes first. It ends close to the
-solution, and the gradient of the smoothed objective there, a convex combination of subgradients over very many pairs,
-is one plane that often closes the gap by itself (maths/solvers.md, eq. 7).
+A cutting-plane method alone needs many planes when alpha is small. Where the objective has a
+smoothed version (the hinge), Newton's method on that, with the smoothing taken back in a few
+strides, comes first. It ends close to the solution, and the gradient of the smoothed objective
+there, a convex combination of subgradients over very many pairs, is one plane that often closes the
+gap by itself (maths/solvers.md, eq. 7).
 """
 
 from typing import Any
@@ -32,8 +36,9 @@ __all__ = ["bundle"]
 
 Vector = NDArray[np.float64]
 
-# The smoothing begins at this width and is taken back by this factor at a time; each width is solved to this relative
-# gradient norm, and none with more than this many steps: what is missing then is left to the cutting planes.
+# The smoothing begins at this width and is taken back by this factor at a time; each width is
+# solved to this relative gradient norm, and none with more than this many steps: what is missing
+# then is left to the cutting planes.
 _FIRST_WIDTH = 0.1
 _STRIDE = 0.1
 _ROUGH = 1e-2
@@ -42,7 +47,8 @@ _SMOOTH_STEPS = 50
 _CUT_BEYOND = 0.1
 # A plane that has had no weight for this many steps is dropped.
 _IDLE_STEPS = 20
-# Exchanges of planes in the quadratic programme at most; it needs about as many as there are planes with a weight.
+# Exchanges of planes in the quadratic programme at most; it needs about as many as there are planes
+# with a weight.
 _MAX_EXCHANGES = 1000
 # A plane whose share outside of the others is smaller than this lies in what they span.
 _ROUNDING = 1e-14
@@ -51,9 +57,10 @@ _ROUNDING = 1e-14
 def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> None:
     """Maximise <offsets, beta> - 1/2 ||beta planes||^2 over the simplex, in place and to within tol.
 
-    An active-set method: the maximum over the planes with a weight, then the plane of the steepest slope joins them.
-    Least squares on the planes themselves, not on their products: where a column is a million times as large as the
-    others, products of planes hold nothing else. A ridge below the tolerance makes the maximum unique.
+    An active-set method: the maximum over the planes with a weight, then the plane of the steepest
+    slope joins them. Least squares on the planes themselves, not on their products: where a column
+    is a million times as large as the others, products of planes hold nothing else. A ridge below
+    the tolerance makes the maximum unique.
     """
     ridge = float(np.sqrt(0.5 * tol))
     support = np.flatnonzero(beta > 0.0).tolist()
@@ -81,7 +88,9 @@ def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) 
 
 
 def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> Vector:
-    """Weights of any sign that sum to one and maximise <offsets, x> - 1/2 ||x planes||^2 - 1/2 ridge^2 ||x||^2."""
+    """Weights of any sign that sum to one and maximise <offsets, x> - 1/2 ||x planes||^2 - 1/2
+    ridge^2 ||x||^2.
+    """
     n = offsets.size
     if n == 1:
         return np.ones(1)
@@ -96,7 +105,8 @@ def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> Vector:
 class _Model:
     """The planes collected so far, and the minimum of their maximum plus the penalty.
 
-    Planes are kept as `coordinates` in an orthonormal `basis` of what they span, divided by sqrt(alpha).
+    Planes are kept as `coordinates` in an orthonormal `basis` of what they span, divided by
+    sqrt(alpha).
     """
 
     def __init__(self, alpha: float, n_columns: int) -> None:
@@ -141,9 +151,15 @@ class _Model:
         keep[0] = True
         if keep.all():
             return
-        self._offsets, self._beta, self._idle = self._offsets[keep], self._beta[keep], self._idle[keep]
+        self._offsets, self._beta, self._idle = (
+            self._offsets[keep],
+            self._beta[keep],
+            self._idle[keep],
+        )
         self._coordinates = self._coordinates[keep]
-        if self._basis.shape[0] > 2 * self._offsets.size:  # most of the basis belongs to planes that are gone
+        if (
+            self._basis.shape[0] > 2 * self._offsets.size
+        ):  # most of the basis belongs to planes that are gone
             Q, R = qr(self._coordinates.T, mode="economic", check_finite=False)
             self._basis, self._coordinates = Q.T @ self._basis, R.T
 
@@ -160,9 +176,10 @@ def bundle(
 ) -> SolverResult:
     """Minimise F(X w) + alpha/2 ||w||^2 for a convex, non-negative F that may have kinks.
 
-    `start` is a warm start. `tol` is the relative duality gap. Cost of a step: one product with X, one with X^T, a few
-    evaluations of F, and a quadratic programme in the planes. Where the objective has a method `smoothed`, Newton's
-    method on the smoothed objective provides the start and a first plane.
+    `start` is a warm start. `tol` is the relative duality gap. Cost of a step: one product with X,
+    one with X^T, a few evaluations of F, and a quadratic programme in the planes. Where the
+    objective has a method `smoothed`, Newton's method on the smoothed objective provides the start
+    and a first plane.
     """
     if not alpha > 0.0:
         raise ValueError(f"bundle needs alpha > 0 for its dual bound; got alpha={alpha!r}.")
@@ -209,7 +226,8 @@ def _smoothed_start(
     """Weights near the solution, and the plane that the smoothed objective has there."""
     penalty = np.full(design.n_columns, alpha)
     width, last_width = _FIRST_WIDTH, 0.5 * tol
-    # Few pairs of a sample lie within a narrow width of the margin; a wide one shows the same curvature, less noisily.
+    # Few pairs of a sample lie within a narrow width of the margin; a wide one shows the same
+    # curvature, less noisily.
     common: dict[str, Any] = {
         "max_iter": min(max_iter, _SMOOTH_STEPS),
         "progress": progress,
@@ -219,8 +237,8 @@ def _smoothed_start(
     while width > 2.0 * last_width:
         w = newton(objective.smoothed(width), design, penalty, start=w, tol=_ROUGH, **common).w
         width *= _STRIDE
-    # The last width costs at most half of it in the gap, the last gradient its square over 2 alpha: a quarter of the
-    # tolerance each, as far as the level of the objective can be told beforehand.
+    # The last width costs at most half of it in the gap, the last gradient its square over 2 alpha:
+    # a quarter of the tolerance each, as far as the level of the objective can be told beforehand.
     narrow = objective.smoothed(last_width)
     w = np.zeros(design.n_columns) if w is None else w
     level = objective.at(design.scores(w)).value + 0.5 * alpha * float(w @ w)
@@ -234,8 +252,12 @@ def _plane(there: Linearization, c: Vector, design: Design) -> tuple[Vector, flo
     return design.adjoint(there.gradient), there.value - float(there.gradient @ c)
 
 
-def _line_search(objective: Objective, s: Vector, q: Vector, w: Vector, p: Vector, alpha: float) -> float:
-    """A minimiser over step >= 0 of the objective along the line, to a tenth of the way; on scores alone."""
+def _line_search(
+    objective: Objective, s: Vector, q: Vector, w: Vector, p: Vector, alpha: float
+) -> float:
+    """A minimiser over step >= 0 of the objective along the line, to a tenth of the way; on scores
+    alone.
+    """
     linear, quadratic = alpha * float(w @ p), alpha * float(p @ p)
 
     def slope(step: float) -> float:

@@ -1,18 +1,20 @@
 """Dual coordinate descent for the weighted hinge over a list of pairs: 1/2 ||w||^2 + sum_m c_m [1 - <z_m, w>]_+.
 
-Each z_m is a difference of two rows of X, or plus or minus one row: a pseudo-pair with the origin, which is how single
-points take part (shen2013, section 3.4). The dual has one variable per pair, between 0 and its box c_m:
+Each z_m is a difference of two rows of X, or plus or minus one row: a pseudo-pair with the origin,
+which is how single points take part (shen2013, section 3.4). The dual has one variable per pair,
+between 0 and its box c_m:
 
     max  sum_m a_m - 1/2 ||sum_m a_m z_m||^2,    0 <= a_m <= c_m,    w = sum_m a_m z_m   (maths/solvers.md, eq. 8)
 
-Rows may have an intercept b that is not penalised, <z_m, w> + y_m b with y_m = -1 or 1; the dual then has the
-constraint sum_m y_m a_m = 0, which single steps cannot keep. It is dealt with by proximal steps: rho/2 (b - b_0)^2 is
-added, so that b = b_0 + sum_m y_m a_m / rho takes part like one more weight, and b_0 follows b until the two agree
-(eq. 9).
+Rows may have an intercept b that is not penalised, <z_m, w> + y_m b with y_m = -1 or 1; the dual
+then has the constraint sum_m y_m a_m = 0, which single steps cannot keep. It is dealt with by
+proximal steps: rho/2 (b - b_0)^2 is added, so that b = b_0 + sum_m y_m a_m / rho takes part like
+one more weight, and b_0 follows b until the two agree (eq. 9).
 
-One step maximises over one a_m in closed form and costs two products with z_m. Pairs whose variable sits at a bound,
-and whose slope says that it will stay there, are left out of the sweeps until the rest has settled (shrinking, after
-Hsieh et al., 2008). The sweeps end on the gap between the two objectives, relative to the primal one.
+One step maximises over one a_m in closed form and costs two products with z_m. Pairs whose variable
+sits at a bound, and whose slope says that it will stay there, are left out of the sweeps until the
+rest has settled (shrinking, after Hsieh et al., 2008). The sweeps end on the gap between the two
+objectives, relative to the primal one.
 """
 
 from collections.abc import Callable
@@ -23,20 +25,21 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
-from forerank._compile import compiled
-from forerank.differences import Differences, add, dot
+from forerank._kernels import compiled
+from forerank.design.row_pairs import Differences, add, dot
 from forerank.solvers.result import Progress
 
 __all__ = ["DualResult", "dual_descent"]
 
 Vector = NDArray[np.float64]
 
-# A first measure of "settled", in units of the margin; tightened by this factor until the gap is met.
+# A first measure of "settled", in units of the margin; tightened by this factor until the gap is
+# met.
 _FIRST_SLACK = 0.3
 _TIGHTEN = 0.3
-# Free variables are moved together after every so many passes, if these are worth this many multiplications, to which a
-# sweep adds the price of a call; in so many steps, each of no more than this many
-# multiplications; with this much added to the diagonal, relative to its largest entry.
+# Free variables are moved together after every so many passes, if these are worth this many
+# multiplications, to which a sweep adds the price of a call; in so many steps, each of no more than
+# this many multiplications; with this much added to the diagonal, relative to its largest entry.
 _PASSES_TO_LEAP = 30
 _WORK_TO_LEAP = 200_000
 _CALL = 2000
@@ -51,15 +54,17 @@ _EXACT = 1e-14
 
 @compiled
 def _sweep(rows, squared_norm, box, sign, dual, w, shift, active, n_active, lower, upper, random):  # type: ignore[no-untyped-def]
-    """One step for every active pair, in random order; returns how many stay active, and the extreme slopes.
+    """One step for every active pair, in random order; returns how many stay active, and the
+    extreme slopes.
 
-    A pair at a bound is left out when its slope is beyond what any free pair had in the sweep before (lower, upper).
-    `shift` holds the intercept and 1 / rho.
+    A pair at a bound is left out when its slope is beyond what any free pair had in the sweep
+    before (lower, upper). `shift` holds the intercept and 1 / rho.
     """
     highest, lowest = -np.inf, np.inf
     k = 0
     while k < n_active:
-        # A shuffle on the way: the next pair is any of those not yet seen. The generator is a 64-bit xorshift.
+        # A shuffle on the way: the next pair is any of those not yet seen. The generator is a
+        # 64-bit xorshift.
         random[0] ^= random[0] << np.uint64(13)
         random[0] ^= random[0] >> np.uint64(7)
         random[0] ^= random[0] << np.uint64(17)
@@ -94,8 +99,8 @@ def _sweep(rows, squared_norm, box, sign, dual, w, shift, active, n_active, lowe
 def _towards(missing: Vector, Z: NDArray[np.float64]) -> Vector:
     """The step a with Z Z^T a = missing.
 
-    More rows than columns leave directions that do not change w. A little on the diagonal sends the step far along
-    those that gain, up to a bound.
+    More rows than columns leave directions that do not change w. A little on the diagonal sends the
+    step far along those that gain, up to a bound.
     """
     ridge = _RIDGE * np.einsum("ij,ij->i", Z, Z).max()
     if Z.shape[0] <= Z.shape[1]:
@@ -107,12 +112,15 @@ def _towards(missing: Vector, Z: NDArray[np.float64]) -> Vector:
     return (missing - Z @ cho_solve(cho_factor(gram, check_finite=False), Z.T @ missing)) / ridge
 
 
-def _leap(pairs: Differences, box: Vector, sign: Vector, dual: Vector, w: Vector, shift: Vector) -> None:
-    """Move all free variables at once towards where their slopes vanish; dual, w and shift change in place.
+def _leap(
+    pairs: Differences, box: Vector, sign: Vector, dual: Vector, w: Vector, shift: Vector
+) -> None:
+    """Move all free variables at once towards where their slopes vanish; dual, w and shift change
+    in place.
 
-    With a margin of 1 for all free m, the dual is maximal over them. The step there is a Newton step of a concave
-    quadratic; of the points on its way, cut off at the boxes, the best is taken. What has met its bound then stays, and
-    the others go on.
+    With a margin of 1 for all free m, the dual is maximal over them. The step there is a Newton
+    step of a concave quadratic; of the points on its way, cut off at the boxes, the best is taken.
+    What has met its bound then stays, and the others go on.
     """
     free = np.flatnonzero((dual > 0.0) & (dual < box))
     if free.size == 0 or free.size * min(free.size, pairs.n_columns) * pairs.n_columns > _LEAP_WORK:
@@ -202,10 +210,11 @@ def dual_descent(
     box : array
         The weight of each pair's loss.
     intercept : callable, optional
-        For single rows with an intercept: the best one, given the scores of all rows (the margins without it, with the
-        sign of the label taken off).
+        For single rows with an intercept: the best one, given the scores of all rows (the margins
+        without it, with the sign of the label taken off).
     start : array, optional
-        Dual variables to begin with; they are clipped to the boxes, and pairs beyond its end begin at zero.
+        Dual variables to begin with; they are clipped to the boxes, and pairs beyond its end begin
+        at zero.
     start_intercept : float
         The intercept that goes with them.
     tol : float
@@ -213,8 +222,8 @@ def dual_descent(
     max_iter : int
         The most steps, in passes over all pairs.
     at_least : float
-        Multiplications to spend where they help, even if the gap is met: small problems are solved to the last digit
-        at no cost that anyone would notice.
+        Multiplications to spend where they help, even if the gap is met: small problems are solved
+        to the last digit at no cost that anyone would notice.
     seed : int
         Of the order in which pairs are visited.
     scale : float
@@ -261,8 +270,8 @@ def dual_descent(
             progress.record(w, n, scale * state.objective, state.gap)
         if state.gap <= tol and (state.gap <= _EXACT or n_steps * pairs.n_columns >= at_least):
             break
-        # What is left of sum_m y_m a_m moves the centre of the proximal term, and b with it, until nothing is; the term
-        # is weakened where that takes too long.
+        # What is left of sum_m y_m a_m moves the centre of the proximal term, and b with it, until
+        # nothing is; the term is weakened where that takes too long.
         before, unbalanced = unbalanced, float(sign @ dual)
         if abs(unbalanced) > 0.3 * abs(before):
             shift[1] *= 4.0
@@ -274,7 +283,9 @@ def dual_descent(
     if state.gap > tol:
         w = state.shortened(w)
     converged = bool(state.gap <= tol)
-    return DualResult(w, state.intercept, dual, scale * state.objective, state.gap, -(-n_steps // n), converged)
+    return DualResult(
+        w, state.intercept, dual, scale * state.objective, state.gap, -(-n_steps // n), converged
+    )
 
 
 def _with_shift(pairs: Differences, sign: Vector, shift: Vector) -> Vector:
@@ -289,7 +300,11 @@ class _Certificate:
     """The two objectives at given weights and dual variables, over all pairs."""
 
     def __init__(
-        self, pairs: Differences, box: Vector, sign: Vector, best_intercept: Callable[[Vector], float] | None
+        self,
+        pairs: Differences,
+        box: Vector,
+        sign: Vector,
+        best_intercept: Callable[[Vector], float] | None,
     ) -> None:
         self._pairs, self._box, self._sign, self._best_intercept = pairs, box, sign, best_intercept
         self.objective = self.gap = self._bound = np.inf
@@ -303,7 +318,9 @@ class _Certificate:
             # The constraint is kept by taking the surplus off the side that has it, in proportion.
             ahead = self._sign > 0.0
             sums = float(dual[ahead].sum()), float(dual[~ahead].sum())
-            dual = dual * np.where(ahead, *(min(sums) / side if side > 0.0 else 0.0 for side in sums))
+            dual = dual * np.where(
+                ahead, *(min(sums) / side if side > 0.0 else 0.0 for side in sums)
+            )
             square = float(np.sum(self._pairs.combination(dual) ** 2))
         self._bound = float(dual.sum()) - 0.5 * square
         self._primal(w, self._pairs.margins(w))
@@ -313,15 +330,23 @@ class _Certificate:
             self.intercept = self._best_intercept(self._sign * margins)
             margins = margins + self._sign * self.intercept
         self.objective = 0.5 * float(w @ w) + float(self._box @ np.maximum(1.0 - margins, 0.0))
-        self.gap = max((self.objective - self._bound) / self.objective, 0.0) if self.objective > 0.0 else 0.0
+        self.gap = (
+            max((self.objective - self._bound) / self.objective, 0.0)
+            if self.objective > 0.0
+            else 0.0
+        )
 
     def shortened(self, w: Vector) -> Vector:
-        """The best weights on the way from zero to w: what has not settled may be far too long, and worse than none."""
+        """The best weights on the way from zero to w: what has not settled may be far too long, and
+        worse than none.
+        """
         margins, square = self._pairs.margins(w), float(w @ w)
         b = self._sign * self.intercept
 
         def at_length(t: float) -> float:
-            return 0.5 * t * t * square + float(self._box @ np.maximum(1.0 - t * (margins + b), 0.0))
+            return 0.5 * t * t * square + float(
+                self._box @ np.maximum(1.0 - t * (margins + b), 0.0)
+            )
 
         length = float(minimize_scalar(at_length, bounds=(0.0, 1.0), method="bounded").x)
         length = min(length, 0.0, key=at_length)

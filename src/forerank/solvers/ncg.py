@@ -1,12 +1,13 @@
 """Nonlinear conjugate gradients for smooth objectives: F(X w) + alpha/2 ||w||^2 (raykar2007, section 4).
 
-Directions by Polak and Ribiere, begun afresh from the gradient where successive gradients are far from orthogonal or
-the formula turns negative. Only gradients are used. The line search looks for a small slope along the direction, which
-for a convex objective is a search for the root of a rising function: it works on scores, so a trial step costs a sum
-over pairs and no product with X.
+Directions by Polak and Ribiere, begun afresh from the gradient where successive gradients are far
+from orthogonal or the formula turns negative. Only gradients are used. The line search looks for a
+small slope along the direction, which for a convex objective is a search for the root of a rising
+function: it works on scores, so a trial step costs a sum over pairs and no product with X.
 
-There is no preconditioner beyond columns in their own units (`forerank.solvers.units`): the paper has none, and scales
-its data. `newton` is faster where the objective has a curvature; this solver is for those that have a gradient only.
+There is no preconditioner beyond columns in their own units (`forerank.solvers.units`): the paper
+has none, and scales its data. `newton` is faster where the objective has a curvature; this solver
+is for those that have a gradient only.
 
 Stopping: ||gradient(w)|| <= tol ||gradient(0)|| in these units, the certificate of `newton`.
 """
@@ -73,8 +74,12 @@ def ncg(
             p, slope = -gradient, -(norm**2)
         q = design.scores(p)
         # The first trial promises the decrease of the step before.
-        trial = step * slope_before / slope if step > 0.0 else 1.0 / max(float(np.abs(q).max()), 1e-300)
-        step, there = _flat_point(objective, s, q, float(penalty @ (w * p)), float(penalty @ p**2), slope, trial)
+        trial = (
+            step * slope_before / slope if step > 0.0 else 1.0 / max(float(np.abs(q).max()), 1e-300)
+        )
+        step, there = _flat_point(
+            objective, s, q, float(penalty @ (w * p)), float(penalty @ p**2), slope, trial
+        )
         if step == 0.0:
             break
         w = w + step * p
@@ -87,18 +92,28 @@ def ncg(
             beta = 0.0
         p = beta * p - gradient
     gap = gap_bound(gradient, penalty, value)
-    result = SolverResult(w, s, value, optimality, iteration, optimality <= tol, progress.history, gap=gap)
+    result = SolverResult(
+        w, s, value, optimality, iteration, optimality <= tol, progress.history, gap=gap
+    )
     return units.translated(result)
 
 
 def _flat_point(
-    objective: Differentiable, s: Vector, q: Vector, linear: float, quadratic: float, slope: float, trial: float
+    objective: Differentiable,
+    s: Vector,
+    q: Vector,
+    linear: float,
+    quadratic: float,
+    slope: float,
+    trial: float,
 ) -> tuple[float, Linearization]:
-    """A step at which the slope along q is a tenth of that at the start or less, and the objective there.
+    """A step at which the slope along q is a tenth of that at the start or less, and the objective
+    there.
 
-    The slope rises along the way. The bracket [low, high] of its root shrinks by secants; before there is one, steps
-    grow up to tenfold. Where secants move the same end twice (`moved`: -1 high, 1 low), the ordinate of the other end
-    is halved, so that the next secant falls on its side (the Illinois rule).
+    The slope rises along the way. The bracket [low, high] of its root shrinks by secants; before
+    there is one, steps grow up to tenfold. Where secants move the same end twice (`moved`: -1 high,
+    1 low), the ordinate of the other end is halved, so that the next secant falls on its side (the
+    Illinois rule).
     """
     low, slope_low = 0.0, slope
     high, slope_high = np.inf, np.inf
@@ -127,7 +142,8 @@ def _flat_point(
         elif np.isfinite(high):
             step = 0.5 * (low + high)
         else:
-            # No bracket yet: where the slope would vanish at its present rate of change, or ten times as far.
+            # No bracket yet: where the slope would vanish at its present rate of change, or ten
+            # times as far.
             rise = slope_there - slope
             step = min(step * slope / -rise if rise > 0.0 else np.inf, 10.0 * step)
         if not low < step < high:

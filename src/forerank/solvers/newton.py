@@ -3,10 +3,14 @@
 Each step solves the Newton equation roughly, by preconditioned conjugate gradients,
 and searches along the direction. Three things keep the passes over X few:
 
-- the scores X p of the direction come out of the conjugate gradients for free, so the line search never touches X;
-- the preconditioner is the Hessian on a small sample of the rows, factored by Cholesky, where that matrix is small, and
-  a diagonal otherwise; with it conjugate gradients need a handful of products, also for badly scaled columns;
-- the start comes from the same problem on a sample of the rows, itself started from a smaller one. The sample only
+- the scores X p of the direction come out of the conjugate gradients for free, so the line search
+  never touches X;
+- the preconditioner is the Hessian on a small sample of the rows, factored by Cholesky, where that
+  matrix is small, and
+  a diagonal otherwise; with it conjugate gradients need a handful of products, also for badly
+  scaled columns;
+- the start comes from the same problem on a sample of the rows, itself started from a smaller one.
+  The sample only
   decides where the iteration on all rows begins: the stopping rule is the gradient over all rows.
 
 Stopping: ||gradient(w)|| <= tol ||gradient(0)||, both over all rows and with every column in its own unit
@@ -32,27 +36,32 @@ __all__ = ["NewtonPath", "newton", "onwards"]
 Vector = NDArray[np.float64]
 Preconditioner = Callable[[Vector], Vector]
 
-# Each sample on the way to all rows holds this fraction of the next one, and not fewer rows than this.
+# Each sample on the way to all rows holds this fraction of the next one, and not fewer rows than
+# this.
 _SAMPLE_FRACTION = 1 / 8
 _SMALLEST_SAMPLE = 800
 # Samples are solved no further than their own noise makes sensible.
 _SAMPLE_TOL = 0.03
-# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X, or than this in all.
+# The sampled Hessian, d x d, is used where it is no larger than this many numbers per row of X, or
+# than this in all.
 _HESSIAN_ENTRIES_PER_ROW = 3
 _SMALL_HESSIAN = 40_000
-# An X of no more numbers than this is not sampled for it, and the Hessian is taken anew where conjugate gradients
-# needed more iterations than this: on small data that costs less than the iterations.
+# An X of no more numbers than this is not sampled for it, and the Hessian is taken anew where
+# conjugate gradients needed more iterations than this: on small data that costs less than the
+# iterations.
 _SMALL_DATA = 150_000
 _MANY_CG = 3
-# It is built from so many rows that a copy of them takes this many numbers per row of X, within these bounds.
+# It is built from so many rows that a copy of them takes this many numbers per row of X, within
+# these bounds.
 _COPY_PER_ROW = 3
 _FEWEST_PER_COLUMN = 4
 _MOST_PER_COLUMN = 64
 # Conjugate gradients reduce the residual of the Newton equation by this factor.
 _CG_ACCURACY = 0.3
 _MAX_CG = 250
-# On a path of penalties each solution begins near its end, where a fine direction pays. How far the guide on a sample
-# is solved, and the iterations that the preconditioner of an earlier penalty may cost before it is made anew.
+# On a path of penalties each solution begins near its end, where a fine direction pays. How far the
+# guide on a sample is solved, and the iterations that the preconditioner of an earlier penalty may
+# cost before it is made anew.
 _PATH_CG_ACCURACY = 0.1
 _GUIDE_TOL = 3e-3
 _MANY_CG_ON_A_PATH = 5
@@ -73,12 +82,13 @@ def newton(
 ) -> SolverResult:
     """Minimise F(X w) + 1/2 sum_k penalty_k w_k^2 for a smooth F.
 
-    `start` is a warm start; without it the rows are sampled for one. Stops at a gradient norm of tol relative to the
-    gradient at zero, columns in their own units, or at one of `gradient_norm` outright in the units of the data,
-    whichever is reached first. Cost: per step and per conjugate
-    gradient iteration one product with X, one with X^T and one pass over the scores. `curvature_from` is a like
-    objective with a smoother curvature for the preconditioner, where a sample of rows would see too little of F''.
-    `units` are those of the columns, where they are known already.
+    `start` is a warm start; without it the rows are sampled for one. Stops at a gradient norm of
+    tol relative to the gradient at zero, columns in their own units, or at one of `gradient_norm`
+    outright in the units of the data, whichever is reached first. Cost: per step and per conjugate
+    gradient iteration one product with X, one with X^T and one pass over the scores.
+    `curvature_from` is a like objective with a smoother curvature for the preconditioner, where a
+    sample of rows would see too little of F''. `units` are those of the columns, where they are
+    known already.
     """
     if not objective.smooth:
         raise ValueError(
@@ -101,13 +111,18 @@ def newton(
 class NewtonPath:
     """Minimises for one penalty after the other, at a fraction of what each would cost alone.
 
-    Where the next solution lies is foretold in two ways: by the last solutions (`onwards`), and by the same path on a
-    sample of the rows, which moves much like that over all rows while the penalty is large. Whichever was nearer the
-    last time is believed; the sample is given up for good once it falls behind.
+    Where the next solution lies is foretold in two ways: by the last solutions (`onwards`), and by
+    the same path on a sample of the rows, which moves much like that over all rows while the
+    penalty is large. Whichever was nearer the last time is believed; the sample is given up for
+    good once it falls behind.
     """
 
     def __init__(
-        self, objective: SmoothObjective, design: Design, max_iter: int = 100, units: Units | None = None
+        self,
+        objective: SmoothObjective,
+        design: Design,
+        max_iter: int = 100,
+        units: Units | None = None,
     ) -> None:
         units = units or column_units(objective, design)
         self._problem = _Problem.of(objective, units, max_iter)
@@ -118,9 +133,15 @@ class NewtonPath:
         self._precondition: Preconditioner | None = None
         self._guide: NewtonPath | None = None
         size = int(design.n_rows * _SAMPLE_FRACTION)
-        sample = self._problem.sample(size, np.random.default_rng(0)) if size >= _SMALLEST_SAMPLE else None
+        sample = (
+            self._problem.sample(size, np.random.default_rng(0))
+            if size >= _SMALLEST_SAMPLE
+            else None
+        )
         if sample is not None:
-            self._guide = NewtonPath(sample.objective, design, max_iter, replace(units, design=sample.design))
+            self._guide = NewtonPath(
+                sample.objective, design, max_iter, replace(units, design=sample.design)
+            )
 
     def step(self, penalty: Vector, *, tol: float, progress: Progress) -> SolverResult:
         """The minimum for the next penalty; parameters as in `newton`."""
@@ -136,7 +157,13 @@ class NewtonPath:
             start, scores = by_guide, self._problem.design.scores(by_guide)
         problem = self._problem.penalised(penalty, progress)
         result, self._precondition = _newton_on_rows(
-            problem, start, tol, self._precondition, scores=scores, reference=self._reference, on_a_path=True
+            problem,
+            start,
+            tol,
+            self._precondition,
+            scores=scores,
+            reference=self._reference,
+            on_a_path=True,
         )
         if self._guide is not None and len(self._trail) > 1:
             missed = [float(np.linalg.norm(result.w - guess)) for guess in (by_guide, by_trail)]
@@ -150,8 +177,9 @@ class NewtonPath:
 def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
     """Where a path of solutions leads next, or what goes along with them, such as their scores.
 
-    In equal ratios of alpha the steps from one solution to the next grow at first and fade away later. So the next
-    step is taken to be the last one, or as much shorter as that was than the one before.
+    In equal ratios of alpha the steps from one solution to the next grow at first and fade away
+    later. So the next step is taken to be the last one, or as much shorter as that was than the one
+    before.
     """
     values = trail if along is None else along
     if len(trail) < 2:
@@ -159,7 +187,9 @@ def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
     length = 1.0
     if len(trail) > 2:
         before = float(np.linalg.norm(trail[-2] - trail[-3]))
-        length = min(1.0, float(np.linalg.norm(trail[-1] - trail[-2])) / before) if before > 0.0 else 0.0
+        length = (
+            min(1.0, float(np.linalg.norm(trail[-1] - trail[-2])) / before) if before > 0.0 else 0.0
+        )
     return values[-1] + length * (values[-1] - values[-2])
 
 
@@ -201,8 +231,11 @@ class _Problem:
         return replace(self, objective=objective, design=self.design.rows(rows))
 
 
-def _start_from_sample(problem: _Problem, tol: float, rng: np.random.Generator) -> tuple[Vector, Preconditioner | None]:
-    """The minimiser over a sample of the rows, or zero where there are too few rows for that to pay.
+def _start_from_sample(
+    problem: _Problem, tol: float, rng: np.random.Generator
+) -> tuple[Vector, Preconditioner | None]:
+    """The minimiser over a sample of the rows, or zero where there are too few rows for that to
+    pay.
 
     The preconditioner there serves for all rows; a Hessian is taken anew at the minimiser.
     """
@@ -228,7 +261,12 @@ def _newton_on_rows(
     reference: float | None = None,
     on_a_path: bool = False,
 ) -> tuple[SolverResult, Preconditioner | None]:
-    objective, design, penalty, progress = problem.objective, problem.design, problem.penalty, problem.progress
+    objective, design, penalty, progress = (
+        problem.objective,
+        problem.design,
+        problem.penalty,
+        problem.progress,
+    )
     s = design.scores(w) if scores is None else scores
     here = objective.at(s)
     if not isinstance(here, Curved):
@@ -247,14 +285,16 @@ def _newton_on_rows(
         value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
         progress.record(problem.units.outwards(w), design.n_rows, value, optimality)
-        in_data_units = float(np.linalg.norm(problem.units.unit * gradient)) if gradient_norm > 0.0 else np.inf
+        in_data_units = (
+            float(np.linalg.norm(problem.units.unit * gradient)) if gradient_norm > 0.0 else np.inf
+        )
         converged = optimality <= tol or in_data_units <= gradient_norm
         if converged or iteration == problem.max_iter:
             break
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
-        # A rough direction from the present scores serves as well as a fine one: the scores move on. No further than
-        # the goal in the last step.
+        # A rough direction from the present scores serves as well as a fine one: the scores move
+        # on. No further than the goal in the last step.
         left = max(tol / optimality, gradient_norm / in_data_units)
         accuracy = max(_PATH_CG_ACCURACY if on_a_path else _CG_ACCURACY, 0.5 * left)
         p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
@@ -274,7 +314,12 @@ def _newton_on_rows(
 
 
 def _newton_direction(
-    here: Curved, design: Design, penalty: Vector, gradient: Vector, precondition: Preconditioner, accuracy: float
+    here: Curved,
+    design: Design,
+    penalty: Vector,
+    gradient: Vector,
+    precondition: Preconditioner,
+    accuracy: float,
 ) -> tuple[Vector, Vector, int]:
     """The direction p with H p = -gradient, up to a residual of accuracy ||gradient||, its scores X p, and the
     iterations that took.
@@ -311,12 +356,21 @@ def _newton_direction(
 
 
 def _line_search(
-    objective: SmoothObjective, s: Vector, q: Vector, w: Vector, p: Vector, penalty: Vector, value: float, slope: float
+    objective: SmoothObjective,
+    s: Vector,
+    q: Vector,
+    w: Vector,
+    p: Vector,
+    penalty: Vector,
+    value: float,
+    slope: float,
 ) -> tuple[float, Curved]:
-    """A step that gives the decrease the slope promises, and is not much too short; works on scores alone.
+    """A step that gives the decrease the slope promises, and is not much too short; works on scores
+    alone.
 
-    The first of 1, then shrinking steps, that falls enough. From there it is lengthened while the slope stays steep,
-    as it does for the logistic loss on classes that can be told apart: an evaluation costs less than a product with X.
+    The first of 1, then shrinking steps, that falls enough. From there it is lengthened while the
+    slope stays steep, as it does for the logistic loss on classes that can be told apart: an
+    evaluation costs less than a product with X.
     """
     if not np.isfinite(q @ q):
         return 0.0, objective.at(s)
@@ -330,7 +384,8 @@ def _line_search(
         there_value = there.value + base + step * (linear + step * quadratic)
         if there_value <= value + 1e-4 * step * slope + noise:
             break
-        # The minimum of the parabola through value, slope and the new value, kept within a fraction of the step.
+        # The minimum of the parabola through value, slope and the new value, kept within a fraction
+        # of the step.
         excess = there_value - value - step * slope
         fitted = -0.5 * slope * step**2 / excess if np.isfinite(excess) and excess > 0.0 else 0.0
         step = min(max(fitted, 0.1 * step), 0.5 * step)
@@ -359,11 +414,13 @@ def _is_small_data(design: Design) -> bool:
 
 
 def _preconditioner(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
-    """The inverse of a sampled Hessian where that matrix is small against the data, else of an estimated diagonal."""
+    """The inverse of a sampled Hessian where that matrix is small against the data, else of an
+    estimated diagonal.
+    """
     if _hessian_is_small(problem.design):
         return _sampled_hessian(problem, w, here)
-    # Columns are in one unit, so one number serves for all: a rare column has little curvature because it is mostly
-    # zero, not because its values are small.
+    # Columns are in one unit, so one number serves for all: a rare column has little curvature
+    # because it is mostly zero, not because its values are small.
     scale = _hessian_diagonal(problem.design, here).mean() + problem.penalty
     return lambda r: r / scale
 
@@ -374,11 +431,12 @@ def _hessian_diagonal(design: Design, here: Curved) -> Vector:
     total = weight.sum()
     first, diagonal, _ = design.moments(weight)
     if total > 0.0:
-        # Pairs see differences of rows: what is common to all rows does not count. At least a hundredth is kept,
-        # because the rows are centred on one mean here, and not on the mean of each row's own active pairs.
+        # Pairs see differences of rows: what is common to all rows does not count. At least a
+        # hundredth is kept, because the rows are centred on one mean here, and not on the mean of
+        # each row's own active pairs.
         diagonal = np.maximum(diagonal - first**2 / total, 0.01 * diagonal)
-    # A column that is zero in all these rows may not be so in others: it is taken for an average one, since too high a
-    # curvature makes short steps and too low a curvature wild ones.
+    # A column that is zero in all these rows may not be so in others: it is taken for an average
+    # one, since too high a curvature makes short steps and too low a curvature wild ones.
     unseen = diagonal <= 1e-12 * diagonal.max(initial=0.0)
     if unseen.all():
         return np.ones(diagonal.size)
@@ -387,11 +445,14 @@ def _hessian_diagonal(design: Design, here: Curved) -> Vector:
 
 
 def _sampled_hessian(problem: _Problem, w: Vector, here: Curved) -> Preconditioner:
-    """The inverse of the Hessian over some of the rows, its diagonal raised to that over all of them."""
+    """The inverse of the Hessian over some of the rows, its diagonal raised to that over all of
+    them.
+    """
     design = problem.design
     d, n = design.n_columns, design.n_rows
     diagonal = _hessian_diagonal(design, here) + problem.penalty
-    # Many rows make a better preconditioner, and cost little next to a pass over X as long as their copy is small.
+    # Many rows make a better preconditioner, and cost little next to a pass over X as long as their
+    # copy is small.
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
     if _is_small_data(design):
         size = n
@@ -402,8 +463,11 @@ def _sampled_hessian(problem: _Problem, w: Vector, here: Curved) -> Precondition
     hessian = design.congruence(here.curvature_matrix)
     on_diagonal = np.diag_indices(d)
     # A column that hardly varies in the sample looks flat there.
-    hessian[on_diagonal] = np.maximum(hessian[on_diagonal] + problem.penalty, diagonal) * (1.0 + 1e-8)
-    # LAPACK leaves the inverse in the triangle of the factor, so that there is never a second matrix.
+    hessian[on_diagonal] = np.maximum(hessian[on_diagonal] + problem.penalty, diagonal) * (
+        1.0 + 1e-8
+    )
+    # LAPACK leaves the inverse in the triangle of the factor, so that there is never a second
+    # matrix.
     factor, failed = dpotrf(hessian, lower=1, overwrite_a=1)
     if failed:
         return lambda r: r / diagonal

@@ -16,7 +16,9 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Step:
-    """The state of a solver before a step, for plots: objective and optimality are those over `n_rows` rows."""
+    """The state of a solver before a step, for plots: objective and optimality are those over
+    `n_rows` rows.
+    """
 
     n_rows: int
     objective: float
@@ -36,7 +38,9 @@ class Progress:
     w: NDArray[np.float64] | None = None
     _clock: float = field(default_factory=perf_counter)
 
-    def record(self, w: NDArray[np.float64] | None, n_rows: int, objective: float, optimality: float) -> None:
+    def record(
+        self, w: NDArray[np.float64] | None, n_rows: int, objective: float, optimality: float
+    ) -> None:
         """Note weights that have been evaluated, with their certificate."""
         step = Step(n_rows, objective, optimality, perf_counter() - self._clock)
         self.history.append(step)
@@ -60,11 +64,12 @@ def reference_norm(gradient: NDArray[np.float64], of_sizes: NDArray[np.float64])
 
 
 def gap_bound(gradient: NDArray[np.float64], penalty: NDArray[np.float64], value: float) -> float:
-    """How far a value can be above the minimum of F(X w) + 1/2 sum_k penalty_k w_k^2, from the gradient there.
+    """How far a value can be above the minimum of F(X w) + 1/2 sum_k penalty_k w_k^2, from the
+    gradient there.
 
-    F is convex, so the minimum over w of the tangent plane plus the penalty bounds it from below: the gap is at most
-    1/2 sum_k gradient_k^2 / penalty_k. F is not negative, so it is at most the value. Infinity where some weight has no
-    penalty, since the plane then has no minimum.
+    F is convex, so the minimum over w of the tangent plane plus the penalty bounds it from below:
+    the gap is at most 1/2 sum_k gradient_k^2 / penalty_k. F is not negative, so it is at most the
+    value. Infinity where some weight has no penalty, since the plane then has no minimum.
     """
     if not penalty.all():
         return float("inf")
@@ -73,7 +78,9 @@ def gap_bound(gradient: NDArray[np.float64], penalty: NDArray[np.float64], value
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """How far a lower bound lies below the value, relative to the value; infinite where either is not a number."""
+    """How far a lower bound lies below the value, relative to the value; infinite where either is
+    not a number.
+    """
     if value == 0.0:
         return 0.0
     gap = (value - bound) / value
@@ -101,7 +108,8 @@ class SolverResult:
     history : list of Step
         One entry per step, those on samples of the rows first.
     dual : array, optional
-        A gradient of F with respect to the scores that gives the lower bound, where the solver has one.
+        A gradient of F with respect to the scores that gives the lower bound, where the solver has
+        one.
     gap : float
         The objective is no further than this above its minimum; infinity where nothing is known.
     """

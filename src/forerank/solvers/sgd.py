@@ -3,19 +3,21 @@
 Minimises  E[l(<z, w>)] + alpha/2 ||w||^2,  where z is a difference of two rows or plus or minus one row, drawn at
 random; pairs and points may have different losses. Steps of 1 / (alpha (t + t0)) make the weights
 
-    w_t = v_t / (t + t0 - 1),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha                (maths/solvers.md, eq. 10)
+    w_t = v_t / (t + t0 - 1),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha
+    (maths/solvers.md, eq. 10)
 
-so that a step touches the stored entries of z alone. The average over the second half of the steps needs no more: the
-change made to v at step t counts in all later terms, with a factor known beforehand. Where the loss is curved, a step
-is divided by 1 + (step size) (curvature) ||z||^2, which for the squared loss is the implicit step: one long row among
-short ones cannot throw the weights out.
+so that a step touches the stored entries of z alone. The average over the second half of the steps
+needs no more: the change made to v at step t counts in all later terms, with a factor known
+beforehand. Where the loss is curved, a step is divided by 1 + (step size) (curvature) ||z||^2,
+which for the squared loss is the implicit step: one long row among short ones cannot throw the
+weights out.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._compile import compiled
-from forerank.differences import add, dot
+from forerank._kernels import compiled
+from forerank.design.row_pairs import add, dot
 
 __all__ = ["LOSSES", "CombinedDescent"]
 
@@ -39,8 +41,23 @@ def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _steps(rows, sign, size, losses, curvatures, alpha, offset, done, first_averaged, tail, v, averaged, constant):  # type: ignore[no-untyped-def]
-    """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses met, and the tail.
+def _steps(  # type: ignore[no-untyped-def]
+    rows,
+    sign,
+    size,
+    losses,
+    curvatures,
+    alpha,
+    offset,
+    done,
+    first_averaged,
+    tail,
+    v,
+    averaged,
+    constant,
+):
+    """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses met,
+    and the tail.
 
     `size` bounds ||z||^2. v and `averaged` have a last entry for the intercept, which points see with the value
     `constant`, and pairs do not.
@@ -104,7 +121,8 @@ class CombinedDescent:
         self._tail = float(np.sum(1.0 / (t + 1 + self._offset)))
 
     def run(self, matrix: tuple, plus: Index, minus: Index, size: Vector) -> float:
-        """Take a step for each pair or point, in order; returns the mean of the losses met on the way.
+        """Take a step for each pair or point, in order; returns the mean of the losses met on the
+        way.
 
         `matrix` is (X,) or the three arrays of a CSR matrix; `size` bounds ||z||^2 of each.
         """

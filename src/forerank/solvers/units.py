@@ -1,18 +1,20 @@
-"""Units of columns: what a solver does, and what it certifies, must not depend on the units of the data.
+"""Units of columns: what a solver does, and what it certifies, must not depend on the units of the
+data.
 
-Solvers for smooth objectives work on X' = (X - 1 c^T) / u with weights w' = u * w. The scores are the same up to a
-constant, which the objective does not see or the intercept takes up. A column that is multiplied by a number, or to
-which one is added, has the same X', so the gradient with respect to w' has no unit: its norm, relative to that of the
-model without columns, is the certificate.
+Solvers for smooth objectives work on X' = (X - 1 c^T) / u with weights w' = u * w. The scores are
+the same up to a constant, which the objective does not see or the intercept takes up. A column that
+is multiplied by a number, or to which one is added, has the same X', so the gradient with respect
+to w' has no unit: its norm, relative to that of the model without columns, is the certificate.
 
-The unit u_k of a column is the root mean square of what the objective sees of it: of the differences x_ik - x_jk over
-its pairs, or of x_ik about its mean over the rows, or about zero where there is no intercept. That is a quadratic form
-in the curvature of the squared loss, u_k^2 = x_k^T C x_k / 2. In a sparse matrix it is that of the stored entries: a
-rare word is not a small number. There, columns of much the same size, such as words, share one unit, so that
-conjugate gradients see the weighting that the user gave them.
+The unit u_k of a column is the root mean square of what the objective sees of it: of the
+differences x_ik - x_jk over its pairs, or of x_ik about its mean over the rows, or about zero where
+there is no intercept. That is a quadratic form in the curvature of the squared loss, u_k^2 = x_k^T
+C x_k / 2. In a sparse matrix it is that of the stored entries: a rare word is not a small number.
+There, columns of much the same size, such as words, share one unit, so that conjugate gradients see
+the weighting that the user gave them.
 
-A sample of the rows is enough, since only the order of magnitude matters; a column that does not vary there is looked
-at in all rows.
+A sample of the rows is enough, since only the order of magnitude matters; a column that does not
+vary there is looked at in all rows.
 """
 
 from dataclasses import dataclass, replace
@@ -83,7 +85,8 @@ class Units:
             return np.minimum(penalty / self.unit / self.unit, np.finfo(float).max)
 
     def reference_norm(self, objective: Any, design: Design) -> float:
-        """The norm of the gradient without columns, by which others are measured; zero where all of it is rounding.
+        """The norm of the gradient without columns, by which others are measured; zero where all of
+        it is rounding.
 
         `objective` and `design` are those of all rows or of a sample; the intercept is at its best.
         """
@@ -146,8 +149,14 @@ def _varies(mean: Vector, unit: Vector) -> NDArray[np.bool_]:
 
 
 def _centred(objective: Any, design: Design) -> Any:
-    """The objective as a function of the columns alone: with the best intercept, where there is one."""
-    return Profiled(objective) if design.has_intercept and isinstance(objective, Pointwise) else objective
+    """The objective as a function of the columns alone: with the best intercept, where there is
+    one.
+    """
+    return (
+        Profiled(objective)
+        if design.has_intercept and isinstance(objective, Pointwise)
+        else objective
+    )
 
 
 def _row_shares(squared: Any, design: Design) -> Vector:
@@ -158,9 +167,11 @@ def _row_shares(squared: Any, design: Design) -> Vector:
 
 
 def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, bool]:
-    """Means, units and stored shares of the columns (zeros: not known), and whether these are those of all rows.
+    """Means, units and stored shares of the columns (zeros: not known), and whether these are those
+    of all rows.
 
-    Few columns are copied at a time. Where that would cost more than a pass over X, or X is sparse, nothing is.
+    Few columns are copied at a time. Where that would cost more than a pass over X, or X is sparse,
+    nothing is.
     """
     n, d = design.n_rows, design.n_columns
     room = max(n, _SMALL_COPY)
@@ -187,10 +198,14 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
 
 
 def _of_all_rows(squared: Any, design: Design, centred: bool) -> Vector:
-    """Means, units and stored shares from sums over all rows, which see their spread and not that within groups."""
+    """Means, units and stored shares from sums over all rows, which see their spread and not that
+    within groups.
+    """
     share = _row_shares(squared, design)
     near = None
-    if centred and not _is_sparse(design):  # squares of a column far from zero lose its variation to rounding
+    if centred and not _is_sparse(
+        design
+    ):  # squares of a column far from zero lose its variation to rounding
         some = np.flatnonzero(share)
         some = some[:: max(1, some.size // 64)]
         near = design.rows(some).adjoint(np.full(some.size, 1.0 / some.size))

@@ -1,0 +1,220 @@
+"""Compiled kernels and the threads they run on.
+
+`compiled` is numba's `njit` without the interpreter lock, cached on disk: in the directory that
+NUMBA_CACHE_DIR names, otherwise beside the source, otherwise in the user's cache directory. Where
+none of them can be written (read-only containers), or the disk is full, functions are compiled anew
+in each process, and one line is logged, to "forerank": a warning would be an error in many test
+suites. An entry that cannot be read is compiled again and replaced. Entries are keyed by processor,
+so machines may share a directory.
+
+Kernels are serial; `in_row_chunks` and `in_parallel` run several calls of them on a few threads.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import pairwise
+from threading import Lock
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core import caching
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.sigutils import normalize_signature
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["compiled", "in_parallel", "in_row_chunks", "n_threads", "serial_blas"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+# Functions that a process compiles before it says so: one or two take less than a second.
+_FEW_FUNCTIONS = 2
+# Multiplications below which a second thread costs more than it saves, and rows for the heavier
+# work per row of sums.
+_MULTIPLICATIONS_PER_THREAD = 300_000
+_ROWS_PER_THREAD = 25_000
+
+_logger = logging.getLogger("forerank")
+
+
+def compiled(function: Callable | None = None, **options: Any) -> Any:
+    """Decorator: `numba.njit` without the interpreter lock, cached where that is possible.
+
+    Options go to `numba.njit`: ``@compiled`` or ``@compiled(fastmath={"contract"})``.
+    """
+    if function is None:
+        return lambda decorated: compiled(decorated, **options)
+    dispatcher = njit(nogil=True, **options)(function)
+    dispatcher._cache = _FunctionCache(function)
+    return dispatcher
+
+
+class _State:
+    """What this process has compiled, and whether that can be kept."""
+
+    n_compiled = 0
+    kept = True
+
+    def count(self) -> None:
+        self.n_compiled += 1
+        if self.n_compiled == _FEW_FUNCTIONS + 1:
+            _logger.info("compiling %s, about 10 s", "once" if self.kept else "for this run")
+
+    def complain(self, reason: str) -> None:
+        if self.kept:
+            self.kept = False
+            _logger.warning(
+                "compiled code of forerank cannot be kept (%s), so every process compiles it anew; "
+                "set NUMBA_CACHE_DIR to a directory that can be written",
+                reason,
+            )
+
+
+_state = _State()
+
+
+class _FunctionCache(NullCache):
+    """The cache of one function: numba's own, looked for at the first call and done without where
+    it fails.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+        self._files: Any = None
+
+    @property
+    def cache_path(self) -> Any:
+        return self._opened().cache_path
+
+    def flush(self) -> None:
+        self._opened().flush()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        files = self._opened()
+        try:
+            found = files.load_overload(signature, context)
+            # Two processes that save at the same time can leave an index that names the other one's
+            # code.
+            if found is not None and found.signature.args == normalize_signature(signature)[0]:
+                return found
+        except Exception:  # a damaged pickle may raise anything
+            with suppress(OSError):
+                files.flush()  # otherwise the damaged index would also be in the way of saving
+        _state.count()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            self._opened().save_overload(signature, result)
+        except OSError as error:
+            _state.complain((error.strerror or str(error)).lower())
+
+    def _opened(self) -> Any:
+        if self._files is None:
+            self._files = self._found()
+        return self._files
+
+    def _found(self) -> Any:
+        for kind in (FunctionCache, _ReadOnlyCache):
+            with suppress(RuntimeError, OSError):  # numba finds no directory
+                return kind(self._function)
+        _state.complain("there is no directory that can be written")
+        return NullCache()
+
+
+class _Exists:
+    """A directory that need only be there: numba's locators ask for one that can be written."""
+
+    def ensure_cache_path(self) -> None:
+        os.listdir(self.get_cache_path())  # type: ignore[attr-defined]
+
+
+def _existing(name: str) -> type:
+    """A locator of numba's by its name, which begins with an underscore before numba 0.62."""
+    return type(name, (_Exists, getattr(caching, name, None) or getattr(caching, f"_{name}")), {})
+
+
+class _ReadOnlyCache(FunctionCache):
+    """A cache that was filled when an image was built, and can now only be read."""
+
+    class _impl_class(CompileResultCacheImpl):
+        _locator_classes = [  # noqa: RUF012
+            _existing("UserProvidedCacheLocator"),
+            _existing("InTreeCacheLocator"),
+        ]
+
+
+# --- Threads ---
+
+
+@cache
+def n_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads(), thread_name_prefix="forerank")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a parent process do not exist in a forked child.
+    os.register_at_fork(after_in_child=_executor.cache_clear)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_blas_lock = Lock()
+_blas_users: list[Any] = []
+
+
+@contextmanager
+def serial_blas() -> Iterator[None]:
+    """Keep BLAS on one thread for a while.
+
+    Solvers call BLAS on small matrices only, and its idle threads would spin on the cores that the
+    kernels here use. The limit holds for the whole process: of fits in several threads the first
+    sets it and the last lifts it.
+    """
+    with _blas_lock:
+        _blas_users.append(
+            _controller().limit(limits=1, user_api="blas") if not _blas_users else None
+        )
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if len(_blas_users) == 1:
+                _blas_users[0].restore_original_limits()
+                _blas_users.clear()
+            else:
+                _blas_users.pop()
+
+
+def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -> tuple[A, B]:
+    """Both results; on two threads if there are that many rows to work on."""
+    if work < 2 * _ROWS_PER_THREAD or n_threads() == 1:
+        return first(), second()
+    future = _executor().submit(second)
+    return first(), future.result()
+
+
+def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
+    """Call work(begin, end) over all rows, on several threads if there is enough to do."""
+    n_chunks = min(n_threads(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
+    if n_chunks <= 1:
+        work(0, n_rows)
+        return
+    bounds = [n_rows * k // n_chunks for k in range(n_chunks + 1)]
+    futures = [_executor().submit(work, a, b) for a, b in pairwise(bounds[1:])]
+    work(bounds[0], bounds[1])
+    for future in futures:
+        future.result()

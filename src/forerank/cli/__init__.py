@@ -1,0 +1,1 @@
+"""The command-line program: one file per command."""

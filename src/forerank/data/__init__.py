@@ -1,0 +1,1 @@
+"""Reading rows and labels: files, columns, checks, data sets."""

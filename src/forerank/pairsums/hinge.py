@@ -1,0 +1,423 @@
+"""All-pairs sums of the hinge and the squared hinge by one sort of the scores.
+
+For an upper row i the pairs that cost something are those with lower rows j of score s_j > s_i - 1,
+and their margins fall short by m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over
+these active rows,
+
+    M0_i = sum_j w_j,    M1_i = sum_j w_j m_ij,    M2_i = sum_j w_j m_ij^2
+    (maths/pairsums.md, eq. 1)
+
+Walking down the sorted upper scores the active set only grows and every m_ij grows by the same
+step, so the three are updated by adding non-negative terms alone: nothing cancels, however large
+the scores or their offset. The lower rows are the same walk on the negated scores.
+
+    hinge           sum_ij w_i w_j m_ij    = sum_i w_i M1_i      slope at i: -w_i M0_i squared hinge
+    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i      slope at i: -2 w_i M1_i     curvature: 2 w_i M0_i
+
+A pair exactly on the margin (m_ij = 0) is not active. Cost: N log N for the sort, then N for value
+and slopes together and N for each curvature product.
+
+The sums at a target add up over sources: `margin_moments` of a row against chunks of sources, chunk
+by chunk, gives the same totals as against all of them, which is what out-of-core and distributed
+data need.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forerank._kernels import compiled, in_parallel
+from forerank._sorting import argsort
+from forerank.pairsums.blocks import PairBlocks
+
+__all__ = ["SmoothedHingePairs", "SortedPairs", "margin_moments"]
+
+Vector = NDArray[np.float64]
+
+
+@compiled
+def _walk(t, s, w, sign, margin, m0, m1, m2, reach):  # type: ignore[no-untyped-def]
+    """Fill M0, M1, M2 at the targets t from the sources s (both ascending).
+
+    sign = +1: targets are upper rows, walked downwards; -1: lower rows, walked upwards. A source is
+    active where the pair's score difference falls short of `margin`. reach[i] is the number of
+    active sources of target i, counted from the end at which the walk begins.
+    """
+    step = -1 if sign > 0 else 1
+    i = t.size - 1 if sign > 0 else 0
+    j = s.size - 1 if sign > 0 else 0
+    a0 = a1 = a2 = 0.0
+    active = 0
+    previous = sign * t[i]
+    for _ in range(t.size):
+        here = sign * t[i]
+        fall = previous - here
+        a2 += fall * (2.0 * a1 + a0 * fall)
+        a1 += a0 * fall
+        previous = here
+        while active < s.size:
+            m = margin - (here - sign * s[j])
+            if not m > 0.0:
+                break
+            wm = w[j] * m
+            a0 += w[j]
+            a1 += wm
+            a2 += wm * m
+            active += 1
+            j += step
+        m0[i], m1[i], m2[i], reach[i] = a0, a1, a2, active
+        i += step
+
+
+def margin_moments(
+    targets: ArrayLike,
+    sources: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    targets_are: Literal["upper", "lower"],
+) -> tuple[Vector, Vector, Vector]:
+    """M0, M1, M2 at each target, in the order given: the sums over active sources of w, w m and w
+    m^2.
+
+    m = 1 - (upper - lower) over the pair that target and source form; a source is active where m >
+    0. The sums add up over chunks of sources. Cost: N log N in the number of targets and sources
+    together.
+
+    Examples
+    --------
+    >>> margin_moments([0.0, 3.0], [0.5, 2.5], targets_are="upper")
+    (array([2., 1.]), array([5. , 0.5]), array([14.5 ,  0.25]))
+    """
+    if targets_are not in ("upper", "lower"):
+        raise ValueError(f"targets_are must be 'upper' or 'lower', got {targets_are!r}.")
+    t, s = np.asarray(targets, dtype=float), np.asarray(sources, dtype=float)
+    w = np.ones(s.size) if weights is None else np.asarray(weights, dtype=float)
+    if w.shape != s.shape:
+        raise ValueError(f"sources and weights must have one length; got {s.size} and {w.size}.")
+    moments = np.zeros((3, t.size))
+    if t.size == 0 or s.size == 0:
+        return moments[0], moments[1], moments[2]
+    by_target, by_source = argsort(t), argsort(s)
+    sorted_moments = np.empty((3, t.size))
+    reach = np.empty(t.size, dtype=np.int64)
+    sign = 1.0 if targets_are == "upper" else -1.0
+    _walk(t[by_target], s[by_source], w[by_source], sign, 1.0, *sorted_moments, reach)
+    moments[:, by_target] = sorted_moments
+    return moments[0], moments[1], moments[2]
+
+
+@compiled
+def _stable_by_half(order, half, half_start):  # type: ignore[no-untyped-def]
+    """Distribute entries sorted by score over the halves of the blocks, keeping the order inside
+    each.
+    """
+    place = half_start.copy()
+    out = np.empty_like(order)
+    for k in range(order.size):
+        e = order[k]
+        out[place[half[e]]] = e
+        place[half[e]] += 1
+    return out
+
+
+@compiled
+def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
+    """Walk one half of a block; adds slopes to `gradient` and returns the half's value (that of the
+    block).
+    """
+    m1 = np.empty(t.size)
+    m2 = np.empty(t.size)
+    _walk(t, s, w_s, sign, margin, m0, m1, m2, reach)
+    value = 0.0
+    for e in range(t.size):
+        slope = m0[e] if degree == 1 else 2.0 * m1[e]
+        gradient[rows[e]] -= sign * scale * w_t[e] * slope
+        value += w_t[e] * (m1[e] if degree == 1 else m2[e])
+    return scale * value
+
+
+@compiled
+def _walk_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
+    value = 0.0
+    for b in range(split.size):
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        value += _walk_half(
+            t[upper], t[lower], rows[upper], w[upper], w[lower], 1.0,
+            degree, margin, scale, gradient, m0[upper], reach[upper],
+        )  # fmt: skip
+        _walk_half(
+            t[lower], t[upper], rows[lower], w[lower], w[upper], -1.0,
+            degree, margin, scale, gradient, m0[lower], reach[lower],
+        )  # fmt: skip
+    return value
+
+
+@compiled
+def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of one half."""
+    step = -1 if sign > 0 else 1
+    e = rows_t.size - 1 if sign > 0 else 0
+    j = rows_s.size - 1 if sign > 0 else 0
+    active = 0
+    total = 0.0
+    for _ in range(rows_t.size):
+        while active < reach[e]:
+            total += w_s[j] * u[rows_s[j]]
+            active += 1
+            j += step
+        out[rows_t[e]] += scale * w_t[e] * (u[rows_t[e]] * m0[e] - total)
+        e += step
+
+
+@compiled
+def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        _add_half_curvature(
+            u,
+            rows[upper],
+            rows[lower],
+            w[upper],
+            w[lower],
+            1.0,
+            m0[upper],
+            reach[upper],
+            scale,
+            out,
+        )
+        _add_half_curvature(
+            u,
+            rows[lower],
+            rows[upper],
+            w[lower],
+            w[upper],
+            -1.0,
+            m0[lower],
+            reach[lower],
+            scale,
+            out,
+        )
+
+
+@compiled
+def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    """`_add_half_curvature` for all columns of U in one walk."""
+    step = -1 if sign > 0 else 1
+    e = rows_t.size - 1 if sign > 0 else 0
+    j = rows_s.size - 1 if sign > 0 else 0
+    active = 0
+    total = np.zeros(U.shape[1])
+    # Loops, not array expressions: numba takes two seconds longer to compile those, for the message
+    # of a wrong shape.
+    for _ in range(rows_t.size):
+        while active < reach[e]:
+            for k in range(total.size):
+                total[k] += w_s[j] * U[rows_s[j], k]
+            active += 1
+            j += step
+        for k in range(total.size):
+            out[rows_t[e], k] += (scale * w_t[e]) * (U[rows_t[e], k] * m0[e] - total[k])
+        e += step
+
+
+@compiled
+def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+        _add_half_curvatures(
+            U,
+            rows[upper],
+            rows[lower],
+            w[upper],
+            w[lower],
+            1.0,
+            m0[upper],
+            reach[upper],
+            scale,
+            out,
+        )
+        _add_half_curvatures(
+            U,
+            rows[lower],
+            rows[upper],
+            w[lower],
+            w[upper],
+            -1.0,
+            m0[lower],
+            reach[lower],
+            scale,
+            out,
+        )
+
+
+class SortedPairs:
+    """The mean of max(0, margin - t)^degree over all pairs of `blocks`, at scores `s`.
+
+    `value` and `gradient` (by row) are computed at once; `curvature_product`, for degree 2, costs
+    N.
+    """
+
+    def __init__(
+        self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float = 1.0
+    ) -> None:
+        order = _sorted_entries(blocks, s)
+        rows = blocks.rows[order]
+        weight = blocks.weight if blocks.unweighted else blocks.weight[order]
+        del order
+        self._fill(blocks, s, degree, margin, rows, weight)
+
+    def _fill(
+        self,
+        blocks: PairBlocks,
+        s: Vector,
+        degree: Literal[1, 2],
+        margin: float,
+        rows: NDArray,
+        weight: Vector,
+    ) -> None:
+        self._blocks, self._rows, self._weight = blocks, rows, weight
+        self._scale = 1.0 / blocks.total_weight
+        self._m0 = np.empty(self._rows.size)
+        self._reach = np.empty(self._rows.size, dtype=blocks.rows.dtype)
+        self.gradient = np.zeros(blocks.n_rows)
+        self.value: float = self._walk(s[self._rows], degree, margin)
+
+    def _walk(self, t: Vector, degree: int, margin: float) -> float:
+        """Fill gradient, M0 and reach; the two halves of a single block touch different rows, so
+        two threads may.
+        """
+        b, rows, w = self._blocks, self._rows, self._weight
+        if b.n_blocks > 1:
+            return _walk_blocks(
+                t,
+                rows,
+                w,
+                b.start,
+                b.split,
+                degree,
+                margin,
+                self._scale,
+                self.gradient,
+                self._m0,
+                self._reach,
+            )
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+
+        def half(own: slice, other: slice, sign: float) -> float:
+            return _walk_half(
+                t[own], t[other], rows[own], w[own], w[other], sign,
+                degree, margin, self._scale, self.gradient, self._m0[own], self._reach[own],
+            )  # fmt: skip
+
+        return in_parallel(
+            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size
+        )[0]
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u, for the squared hinge."""
+        out = np.zeros(u.size)
+        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
+        if b.n_blocks > 1:
+            _add_curvature(u, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
+            return out
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+
+        def half(own: slice, other: slice, sign: float) -> None:
+            _add_half_curvature(
+                u,
+                rows[own],
+                rows[other],
+                w[own],
+                w[other],
+                sign,
+                self._m0[own],
+                self._reach[own],
+                scale,
+                out,
+            )
+
+        in_parallel(
+            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size
+        )
+        return out
+
+    def curvature_matrix(self, U: Vector) -> Vector:
+        """F''(s) U for the columns of U, for the squared hinge."""
+        out = np.zeros(U.shape)
+        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
+        if b.n_blocks > 1:
+            _add_curvatures(U, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
+            return out
+        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+        for own, other, sign in ((upper, lower, 1.0), (lower, upper, -1.0)):
+            _add_half_curvatures(
+                U,
+                rows[own],
+                rows[other],
+                w[own],
+                w[other],
+                sign,
+                self._m0[own],
+                self._reach[own],
+                scale,
+                out,
+            )
+        return out
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s), for the squared hinge."""
+        by_entry = 2.0 * self._scale * self._weight * self._m0
+        out = np.zeros(self._blocks.n_rows)
+        np.add.at(out, self._rows, by_entry)
+        return out
+
+
+class SmoothedHingePairs:
+    """The mean smoothed hinge of the given width over all pairs of `blocks`, at scores `s`.
+
+    The smoothed hinge is a difference of two squared hinges, ((1 - t)_+^2 - (1 - width - t)_+^2) /
+    (2 width), so it takes one sort and two walks. The difference loses digits in the ratio of the
+    scores' span to the width, which is harmless on the way to a hinge solution, where both are
+    moderate.
+    """
+
+    def __init__(self, blocks: PairBlocks, s: Vector, width: float) -> None:
+        self._outer, self._inner = SortedPairs(blocks, s, 2), SortedPairs.__new__(SortedPairs)
+        self._inner._fill(blocks, s, 2, 1.0 - width, self._outer._rows, self._outer._weight)
+        self._factor = 0.5 / width
+        self.value = self._factor * (self._outer.value - self._inner.value)
+        self.gradient = self._difference(self._outer.gradient, self._inner.gradient)
+        del self._outer.gradient, self._inner.gradient
+
+    def _difference(self, outer: Vector, inner: Vector) -> Vector:
+        outer -= inner
+        outer *= self._factor
+        return outer
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+        return self._difference(self._outer.curvature_product(u), self._inner.curvature_product(u))
+
+    def curvature_matrix(self, U: Vector) -> Vector:
+        """F''(s) U for the columns of U."""
+        return self._difference(self._outer.curvature_matrix(U), self._inner.curvature_matrix(U))
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s)."""
+        return self._difference(self._outer.curvature_diagonal(), self._inner.curvature_diagonal())
+
+
+def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
+    """Entries ordered by (half of a block, score)."""
+    if blocks.n_blocks == 1:
+        split = blocks.split[0]
+        lower, upper = in_parallel(
+            lambda: argsort(s[blocks.rows[:split]]),
+            lambda: argsort(s[blocks.rows[split:]]),
+            work=s.size,
+        )
+        upper += split
+        return np.concatenate([lower, upper])
+    half = np.repeat(np.arange(blocks.half_start.size, dtype=np.int32), blocks.half_size)
+    return _stable_by_half(argsort(s[blocks.rows]), half, blocks.half_start)

@@ -1,0 +1,264 @@
+"""The mean logistic loss over all pairs: value, gradient and curvature from sums on a grid
+(`forerank.pairsums.logistic_grid`).
+
+Scores that span up to 128 share one grid, which one compiled call fills, convolves and reads; wider
+ones go through cells (`LogisticSources`); blocks with few pairs are summed pair by pair. Cost: N,
+with no sort.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import toeplitz
+
+from forerank._kernels import compiled, in_parallel
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
+from forerank.pairsums.logistic_grid import (
+    CURVATURE,
+    LOSS,
+    NARROW,
+    POLYNOMIALS,
+    REVERSED_TABLES,
+    SLOPE,
+    STEPS_PER_UNIT,
+    TABLES,
+    LogisticSources,
+    locate,
+    logistic_kernel,
+    narrow_sums,
+)
+
+__all__ = ["GriddedPairs"]
+
+Vector = NDArray[np.float64]
+
+# A pair costs about as much as this many multiplications of a convolution, one for each pair of
+# nodes.
+_PAIRS_PER_PRODUCT = 1 / 40
+
+
+# The loop over pairs stands inside the loop over blocks: a function of its own would be compiled
+# twice.
+
+
+@compiled
+def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[no-untyped-def]
+    """The loss over all pairs of the small blocks; adds each entry's sum of slopes to `potential`."""
+    value = 0.0
+    for b in range(split.size):
+        if small[b]:
+            total = 0.0
+            for i in range(split[b], start[b + 1]):
+                t_i, w_i, sum_i = t[i], w[i], potential[i]
+                for j in range(start[b], split[b]):
+                    loss, slope, _ = logistic_kernel(t_i - t[j])
+                    total += w_i * w[j] * loss
+                    sum_i += w[j] * slope
+                    potential[j] += w_i * slope
+                potential[i] = sum_i
+            value += total
+    return value
+
+
+@compiled
+def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        if small[b]:
+            for i in range(split[b], start[b + 1]):
+                t_i, q_i, sum_i = t[i], q[i], potential[i]
+                for j in range(start[b], split[b]):
+                    curvature = logistic_kernel(t_i - t[j])[2]
+                    sum_i += q[j] * curvature
+                    potential[j] += q_i * curvature
+                potential[i] = sum_i
+
+
+class GriddedPairs:
+    """The mean logistic loss over all pairs of `blocks`, at scores `s`.
+
+    `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much
+    again. Blocks of up to `few_pairs` pairs are summed pair by pair.
+    """
+
+    def __init__(self, blocks: PairBlocks, s: Vector, few_pairs: float = FEW_PAIRS) -> None:
+        self._blocks = blocks
+        self._scale = 1.0 / blocks.total_weight
+        self._t = s[blocks.rows]
+        self._small = blocks.n_pairs <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks))
+        self._total_curvature: Vector | None = None
+        if not self._small.all() and out_of_reach(self._t):
+            self._large, self._total_curvature = [], np.zeros(self._t.size)
+            self._small[:] = False
+            self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
+            return
+        self._large = [_Block(blocks, k, self._t) for k in np.flatnonzero(~self._small)]
+        self.value, slopes = self._value_and_slopes()
+        self.gradient = self._by_row(np.multiply(slopes, blocks.sign, out=slopes))
+
+    def _value_and_slopes(self) -> tuple[float, Vector]:
+        b, w = self._blocks, self._blocks.weight
+        slopes = np.zeros(self._t.size)
+        value = 0.0
+        if self._small.any():
+            value += _small_values_slopes(self._t, w, b.start, b.split, self._small, slopes)
+        for block in self._large:
+            (loss, slopes[block.upper]), (slopes[block.lower],) = block.sums(
+                w, (LOSS, SLOPE), (SLOPE,)
+            )
+            value += float(w[block.upper] @ loss)
+        return self._scale * value, slopes
+
+    def _curvature_sums(self, q: Vector) -> Vector:
+        """sum_j q_j K''(t_i - t_j) over the other half of each entry's block."""
+        b = self._blocks
+        out = np.zeros(self._t.size)
+        if self._small.any():
+            _small_curvatures(self._t, q, b.start, b.split, self._small, out)
+        for block in self._large:
+            (out[block.upper],), (out[block.lower],) = block.sums(q, (CURVATURE,), (CURVATURE,))
+        return out
+
+    def _by_row(self, sums: Vector) -> Vector:
+        """Weigh each entry's sum by its own weight and the scale, and add up the entries of each
+        row.
+        """
+        b = self._blocks
+        sums *= self._scale
+        if not b.unweighted:
+            sums *= b.weight
+        return b.add_to_rows(sums)
+
+    def _entry_curvature(self) -> Vector:
+        if self._total_curvature is None:
+            self._total_curvature = self._curvature_sums(self._blocks.weight)
+        return self._total_curvature
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u."""
+        u_entry = u[self._blocks.rows]
+        sums = self._curvature_sums(
+            u_entry if self._blocks.unweighted else self._blocks.weight * u_entry
+        )
+        u_entry *= self._entry_curvature()
+        u_entry -= sums
+        return self._by_row(u_entry)
+
+    def curvature_matrix(self, U: Vector) -> Vector:
+        """F''(s) U for the columns of U, roughly: scores are rounded to bins, which is enough for a
+        preconditioner.
+
+        Cost: that of reading U, and no more than a few hundred bins.
+        """
+        b, w = self._blocks, self._blocks.weight
+        out = np.zeros(U.shape)
+        for k in range(b.n_blocks):
+            lower, upper = slice(b.start[k], b.split[k]), slice(b.split[k], b.start[k + 1])
+            bins, n_bins, width = _bins(self._t, b.start[k], b.start[k + 1])
+            e = np.exp(-width * np.arange(n_bins))
+            kernel = toeplitz(e / (1.0 + e) ** 2)
+            for own, other in ((lower, upper), (upper, lower)):
+                charges = np.zeros((n_bins, U.shape[1] + 1))
+                _add_to_bins(U, b.rows[other], w[other], bins[other], charges)
+                _subtract_bins(U, b.rows[own], w[own], bins[own], kernel @ charges, out)
+        out *= self._scale
+        return out
+
+    def curvature_diagonal(self) -> Vector:
+        """The diagonal of F''(s)."""
+        return self._by_row(self._entry_curvature().copy())
+
+
+def _cheap_pairs(t: Vector, blocks: PairBlocks) -> Vector:
+    """How many pairs cost as much as the convolution of each block's grid, whose length is the span
+    of its scores.
+    """
+    longest = NARROW * STEPS_PER_UNIT
+    cheap = np.zeros(blocks.n_blocks)
+    if blocks.n_pairs.min(initial=longest**2) <= longest**2 * _PAIRS_PER_PRODUCT:
+        span = np.maximum.reduceat(t, blocks.start[:-1]) - np.minimum.reduceat(t, blocks.start[:-1])
+        cheap = np.minimum(span * STEPS_PER_UNIT, longest) ** 2 * _PAIRS_PER_PRODUCT
+    return cheap
+
+
+def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, float]:
+    """Each score's bin within the entries begin .. end - 1, of width 1/4, or wider where there
+    would be over 512.
+    """
+    low, high = t[begin:end].min(), t[begin:end].max()
+    width = max(0.25, (high - low) / 511)
+    return ((t - low) / width).astype(np.int64), int((high - low) / width) + 1, width
+
+
+@compiled
+def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
+    """Weighted sums of the rows of U by bin; the last column is the weight."""
+    d = U.shape[1]
+    for e in range(rows.size):
+        u, c = U[rows[e]], charges[bins[e]]
+        for k in range(d):
+            c[k] += w[e] * u[k]
+        c[d] += w[e]
+
+
+@compiled
+def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
+    """Add w_i (total_i u_i - sum_i) to each row, with sums and totals looked up by bin."""
+    d = U.shape[1]
+    for e in range(rows.size):
+        u, c, o = U[rows[e]], sums[bins[e]], out[rows[e]]
+        for k in range(d):
+            o[k] += w[e] * (c[d] * u[k] - c[k])
+
+
+def _rows(tables: Vector, orders: tuple[int, ...]) -> Vector:
+    """Successive rows of a table, without a copy."""
+    return tables[orders[0] : orders[-1] + 1]
+
+
+class _Block:
+    """One large block: kernel sums at either half from charges on the other."""
+
+    def __init__(self, blocks: PairBlocks, k: np.intp, t: Vector) -> None:
+        self.lower = slice(blocks.start[k], blocks.split[k])
+        self.upper = slice(blocks.split[k], blocks.start[k + 1])
+        self._t_lower, self._t_upper = t[self.lower], t[self.upper]
+        low = np.floor(min(self._t_lower.min(), self._t_upper.min()))
+        high = max(self._t_lower.max(), self._t_upper.max())
+        self._left = low
+        self._n_intervals = int((high - low) * STEPS_PER_UNIT) + 1 if high - low < NARROW else 0
+        if not self._n_intervals:
+            self._cells_lower, self._cells_upper = locate(self._t_lower), locate(self._t_upper)
+
+    def sums(
+        self, q: Vector, at_upper: tuple[int, ...], at_lower: tuple[int, ...]
+    ) -> tuple[Vector, Vector]:
+        """The kernels named by `at_upper` at the upper rows, and those named by `at_lower` at the
+        lower rows.
+        """
+        q_lower, q_upper = q[self.lower], q[self.upper]
+        if self._n_intervals:
+            grid = self._left, self._n_intervals
+            return in_parallel(
+                lambda: narrow_sums(
+                    self._t_upper,
+                    self._t_lower,
+                    q_lower,
+                    *grid,
+                    _rows(TABLES, at_upper),
+                    POLYNOMIALS,
+                ),
+                lambda: narrow_sums(
+                    self._t_lower,
+                    self._t_upper,
+                    q_upper,
+                    *grid,
+                    _rows(REVERSED_TABLES, at_lower),
+                    POLYNOMIALS,
+                ),
+                work=q.size,
+            )
+        lower = LogisticSources(self._t_lower, q_lower, _cells=self._cells_lower)
+        upper = LogisticSources(self._t_upper, q_upper, _cells=self._cells_upper)
+        return (
+            lower._sums(self._t_upper, self._cells_upper, at_upper, 1.0),
+            upper._sums(self._t_lower, self._cells_lower, at_lower, -1.0),
+        )

@@ -1,0 +1,1 @@
+"""Displays: results that people look at, drawn with matplotlib."""

@@ -1,0 +1,89 @@
+"""Probabilities from scores: a sigmoid, fitted to scores of rows that the scoring model has not
+seen.
+
+P(y = 1 | s) = 1 / (1 + exp(-(slope s + offset))) with slope >= 0, so that rows keep the order of their scores. The two
+numbers minimise the log loss against Platt's targets (Platt 1999): (n+ + 1) / (n+ + 2) for the positive rows and
+1 / (n- + 2) for the others, which keeps them finite where scores separate the classes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from forerank.estimators.base import Vector
+from forerank.selection.search import Data, Rows
+
+__all__ = ["calibration_folds", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
+
+# Folds where `cv` lists rows: those of a search need not be rows of what is calibrated.
+_FOLDS = 5
+
+
+def sigmoid(scores: Vector, calibration: Vector) -> Vector:
+    """Probabilities from scores and (slope, offset)."""
+    slope, offset = calibration
+    return expit(slope * np.asarray(scores, dtype=np.float64) + offset)
+
+
+def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector | None) -> Vector:
+    """(slope, offset); a slope of zero, and the share of the positive rows, where higher scores
+    mean fewer of them.
+    """
+    w = np.ones(scores.size) if weight is None else weight / weight.mean()
+    totals = w[positive].sum(), w[~positive].sum()
+    target = np.where(positive, (totals[0] + 1.0) / (totals[0] + 2.0), 1.0 / (totals[1] + 2.0))
+    mean = float(np.average(scores, weights=w))
+    spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=w)))
+    if spread > 0.0 and np.isfinite(spread):
+        # A soft target is a row of each class, weighted by it.
+        standard = ((scores - mean) / spread)[:, None]
+        model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
+        model.fit(
+            np.vstack([standard, standard]),
+            np.repeat([True, False], scores.size),
+            sample_weight=np.concatenate([w * target, w * (1.0 - target)]),
+        )
+        slope = float(model.coef_[0, 0]) / spread
+        if slope > 0.0:
+            return np.array([slope, float(model.intercept_[0]) - slope * mean])
+    return np.array([0.0, logit(np.average(target, weights=w))])
+
+
+def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Rows, Rows]]:
+    """Training and test rows: those of a splitter, or stratified folds; only such as have both
+    classes to train on.
+    """
+    if hasattr(cv, "split"):
+        splitter = cv
+    else:
+        wanted = int(cv) if isinstance(cv, int | np.integer) else _FOLDS
+        smallest = int(np.unique(data.y, return_counts=True)[1].min())
+        if smallest < 2:
+            return []
+        splitter = StratifiedKFold(min(wanted, smallest), shuffle=True, random_state=seed)
+    folds = [
+        (np.asarray(train), np.asarray(test)) for train, test in splitter.split(data.X, data.y)
+    ]
+    return [(train, test) for train, test in folds if np.unique(data.y[train]).size > 1]
+
+
+def out_of_fold_scores(
+    fitted: Callable[[Data], Any], data: Data, folds: list[tuple[Rows, Rows]], n_jobs: int | None
+) -> tuple[Vector, Rows]:
+    """Scores of the test rows of all folds by models fitted on the training rows, and the numbers
+    of these rows.
+    """
+
+    def scores(train: Rows, test: Rows) -> Vector:
+        return np.asarray(
+            fitted(data.take(train)).decision_function(data.X[test]), dtype=np.float64
+        )
+
+    parts = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(scores)(*fold) for fold in folds)
+    return np.concatenate(parts), np.concatenate([test for _, test in folds])

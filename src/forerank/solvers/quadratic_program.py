@@ -1,0 +1,335 @@
+"""A primal-dual interior-point method for the small quadratic programmes inside the working-set
+solver.
+
+    min  1/2 ||sum_j x_j a_j||^2_{H^-1} + <h, x>    over  0 <= x_j,  x_j <= upper_j  or  x_j <= share_j sum_k x_k
+
+with rows a_j of A, and H positive definite: the dual of a quadratic model of H under linear
+constraints, one variable per constraint (maths/top.md, eq. 4). Predictor and corrector steps after
+Mehrotra (1992). Every step solves (A H^-1 A^T + diag) x = r, either as it is or through H + A^T
+diag^-1 A, whichever is smaller.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+__all__ = ["Bounds", "Gram", "Metric", "interior_point", "pivoting"]
+
+Vector = NDArray[np.float64]
+Solve = Callable[[Vector], Vector]
+
+_MAX_STEPS = 80
+# The share of the way to the boundary that a step goes.
+_SHORT_OF_BOUNDARY = 0.99
+# Block pivoting gives up after so many exchanges that do not bring the number of wrong signs down.
+_PATIENCE = 3
+_RIDGE = 1e-9
+
+
+class Gram:
+    """A H^-1 A^T as a matrix, for few rows."""
+
+    def __init__(self, matrix: Vector) -> None:
+        self._matrix = matrix
+
+    def product(self, x: Vector) -> Vector:
+        return self._matrix @ x
+
+    def among(self, index: NDArray[np.intp]) -> Vector:
+        """The matrix for some of the rows."""
+        return self._matrix[np.ix_(index, index)]
+
+    def plus_diagonal(self, theta: Vector) -> Solve:
+        """The inverse of this matrix with theta added to its diagonal."""
+        shifted = self._matrix.copy()
+        shifted[np.diag_indices(theta.size)] += theta
+        return _factored(shifted)
+
+
+class Metric:
+    """A H^-1 A^T through H and A, for more rows than columns.
+
+    The last `n_units` rows are unit vectors of the first columns, which are not stored.
+    """
+
+    def __init__(self, H: Vector, rows: Vector, n_units: int = 0) -> None:
+        self._H, self._rows, self._n_units = H, rows, n_units
+        self._solve = _factored(H.copy())
+
+    def _times(self, v: Vector) -> Vector:
+        """A v."""
+        return np.concatenate([self._rows @ v, v[: self._n_units]])
+
+    def _adjoint(self, x: Vector) -> Vector:
+        """A^T x."""
+        n = self._rows.shape[0]
+        out = self._rows.T @ x[:n]
+        out[: self._n_units] += x[n:]
+        return out
+
+    def product(self, x: Vector) -> Vector:
+        return self._times(self._solve(self._adjoint(x)))
+
+    def along(self, g: Vector) -> Vector:
+        """A H^-1 g."""
+        return self._times(self._solve(g))
+
+    def step(self, g: Vector, x: Vector) -> Vector:
+        """-H^-1 (g + A^T x)."""
+        return -self._solve(g + self._adjoint(x))
+
+    def plus_diagonal(self, theta: Vector) -> Solve:
+        """The inverse of the sum by the Woodbury identity."""
+        n = self._rows.shape[0]
+        scaled = self._rows / np.sqrt(theta[:n])[:, None]
+        matrix = self._H + scaled.T @ scaled
+        units = np.arange(self._n_units)
+        matrix[units, units] += 1.0 / theta[n:]
+        inner = _factored(matrix)
+
+        def once(r: Vector) -> Vector:
+            weighted = (r.T / theta).T
+            return ((r - self._times(inner(self._adjoint(weighted)))).T / theta).T
+
+        def solve(r: Vector) -> Vector:
+            # The difference loses digits where theta is small, at the active constraints; a second
+            # pass restores them.
+            x = once(r)
+            return x + once(r - self.product(x) - (x.T * theta).T)
+
+        return solve
+
+
+def _factored(matrix: Vector) -> Solve:
+    """Cholesky's factors; a matrix that is singular to working precision gets a little more on its
+    diagonal.
+    """
+    ridge = 0.0
+    scale = float(np.abs(np.diagonal(matrix)).max())
+    for _ in range(8):
+        try:
+            shifted = matrix if ridge == 0.0 else matrix + ridge * np.eye(matrix.shape[0])
+            factor = cho_factor(shifted, lower=True, check_finite=False)
+        except LinAlgError:
+            ridge = max(100.0 * ridge, 1e-15 * scale)
+        else:
+            return lambda r: cho_solve(factor, r, check_finite=False)
+    raise LinAlgError("the matrix of an interior-point step is not positive definite")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds the variables from above: the first by shares of their sum, the others by
+    numbers; or nothing.
+    """
+
+    n_first: int
+    shares: Vector | None = None
+    upper: Vector | None = None
+
+    def slack(self, x: Vector, constant: float = 1.0) -> Vector:
+        """The distance of x from its bounds; with constant = 0, the linear part of it."""
+        first, others = x[: self.n_first], x[self.n_first :]
+        parts = [] if self.shares is None else [self.shares * first.sum() - first]
+        parts += [] if self.upper is None else [constant * self.upper - others]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def adjoint(self, y: Vector, n: int) -> Vector:
+        """The transpose of the linear part."""
+        out = np.zeros(n)
+        on_first, on_others = self.split(y)
+        if self.shares is not None:
+            out[: self.n_first] = float(self.shares @ on_first) - on_first
+        if self.upper is not None:
+            out[self.n_first :] = -on_others
+        return out
+
+    def split(self, y: Vector) -> tuple[Vector, Vector]:
+        n_first = self.n_first if self.shares is not None else 0
+        return y[:n_first], y[n_first:]
+
+
+@dataclass
+class _Interior:
+    """A point inside: x, multipliers z of x >= 0, slacks u of the bounds and their multipliers y."""
+
+    x: Vector
+    z: Vector
+    u: Vector
+    y: Vector
+
+    def along(self, step: "_Interior", length: float) -> "_Interior":
+        return _Interior(
+            self.x + length * step.x,
+            self.z + length * step.z,
+            self.u + length * step.u,
+            self.y + length * step.y,
+        )
+
+    def complementarity(self) -> float:
+        return float(self.x @ self.z + self.u @ self.y)
+
+    def longest(self, step: "_Interior") -> float:
+        """The longest step up to one that stays inside."""
+        pairs = ((self.x, step.x), (self.z, step.z), (self.u, step.u), (self.y, step.y))
+        steepest = min(float((dv / v).min()) for v, dv in pairs if v.size)
+        return 1.0 if steepest >= -1.0 else -1.0 / steepest
+
+
+def interior_point(
+    matrix: Gram | Metric,
+    h: Vector,
+    bounds: Bounds,
+    *,
+    total: float,
+    constant: float,
+    atol: float,
+    rtol: float = 0.03,
+) -> tuple[Vector, Vector]:
+    """The minimiser, and the multipliers of x >= 0.
+
+    `total` is about what the first variables will sum to. Stops when what is missing is at most
+    atol, or rtol of the minimum plus `constant`.
+    """
+    here = _first_point(matrix, h, bounds, total)
+    for _ in range(_MAX_STEPS):
+        product = matrix.product(here.x)
+        residual = product + h - here.z - bounds.adjoint(here.y, h.size)
+        short = bounds.slack(here.x) - here.u
+        complementarity = here.complementarity()
+        goal = max(atol, rtol * (constant + 0.5 * float(here.x @ product) + float(h @ here.x)))
+        reach = max(total, float(here.x.sum()))
+        missing = max(float(np.abs(residual).max()) * reach, float(np.abs(short) @ here.y))
+        if complementarity <= goal and missing <= goal:
+            break
+        step = _Newton(matrix, bounds, here, residual, short)
+        predictor = step.towards(-here.x * here.z, -here.u * here.y)
+        predicted = here.along(predictor, here.longest(predictor)).complementarity()
+        centre = (predicted / complementarity) ** 3 * complementarity / (h.size + here.u.size)
+        corrector = step.towards(
+            centre - here.x * here.z - predictor.x * predictor.z,
+            centre - here.u * here.y - predictor.u * predictor.y,
+        )
+        length = here.longest(corrector)
+        length = 1.0 if length == 1.0 else _SHORT_OF_BOUNDARY * length
+        if not length > 1e-12:
+            break
+        here = here.along(corrector, length)
+    return here.x, here.z
+
+
+def _first_point(matrix: Gram | Metric, h: Vector, bounds: Bounds, total: float) -> _Interior:
+    x = np.full(h.size, total / bounds.n_first)
+    if bounds.upper is not None:
+        x[bounds.n_first :] = 0.5 * bounds.upper
+    size = max(float(np.abs(matrix.product(x) + h).max()), 1e-300)
+    u = bounds.slack(x)
+    on_first, on_others = bounds.split(u)
+    floor = np.concatenate([np.full(on_first.size, 0.1 * total / bounds.n_first), 0.1 * on_others])
+    return _Interior(x, np.full(h.size, size), np.maximum(u, floor), np.full(u.size, 0.1 * size))
+
+
+class _Newton:
+    """The Newton equations at a point, factored."""
+
+    def __init__(
+        self,
+        matrix: Gram | Metric,
+        bounds: Bounds,
+        here: _Interior,
+        residual: Vector,
+        short: Vector,
+    ) -> None:
+        self._bounds, self._here, self._residual, self._short = bounds, here, residual, short
+        theta = here.z / here.x
+        on_first, on_others = bounds.split(here.y / here.u)
+        theta[: on_first.size] += on_first
+        if bounds.upper is not None:
+            theta[bounds.n_first :] += on_others
+        self._solve = matrix.plus_diagonal(theta)
+        if bounds.shares is not None:
+            self._solve = _with_shares(self._solve, bounds.shares, on_first, theta.size)
+
+    def towards(self, target_x: Vector, target_u: Vector) -> _Interior:
+        """The step that brings x z and u y to their present values plus the targets, to first
+        order.
+        """
+        here, short = self._here, self._short
+        pushed = self._bounds.adjoint((target_u - here.y * short) / here.u, here.x.size)
+        dx = self._solve(-self._residual + target_x / here.x + pushed)
+        du = self._bounds.slack(dx, 0.0) + short
+        return _Interior(
+            dx, (target_x - here.z * dx) / here.x, du, (target_u - here.y * du) / here.u
+        )
+
+
+def pivoting(
+    matrix: Gram,
+    h: Vector,
+    guess: NDArray[np.bool_],
+    *,
+    total: float,
+    constant: float,
+    atol: float,
+    rtol: float = 0.03,
+) -> tuple[Vector, NDArray[np.bool_]] | None:
+    """The same minimiser without upper bounds or shares, from a good guess at the variables that
+    are not zero.
+
+    Block pivoting: solve for the guess, then exchange all variables of the wrong sign. A few
+    factorisations of the matrix among the active ones, or None where that does not settle.
+    """
+    active = guess.copy()
+    fewest, patience = h.size + 1, _PATIENCE
+    while True:
+        index = np.flatnonzero(active)
+        among = matrix.among(index)
+        # Rows may be there twice; a little on the diagonal lets them share.
+        among[np.diag_indices(index.size)] *= 1.0 + _RIDGE
+        try:
+            factor = cho_factor(among, lower=True, check_finite=False)
+        except LinAlgError:
+            return None
+        x = np.zeros(h.size)
+        x[index] = cho_solve(factor, -h[index], check_finite=False)
+        lowest = float(x.min())
+        if not np.isfinite(lowest):
+            return None
+        x_feasible = np.maximum(x, 0.0)
+        product = matrix.product(x_feasible)
+        slope = product + h
+        goal = max(
+            atol, rtol * (constant + 0.5 * float(x_feasible @ product) + float(h @ x_feasible))
+        )
+        missing = -max(total, float(x_feasible.sum())) * min(float(slope.min()), 0.0)
+        if missing <= goal and abs(float(x_feasible @ slope)) <= goal:
+            return x_feasible, active
+        wrong = (active & (x < 0.0)) | (~active & (slope < 0.0))
+        count = int(np.count_nonzero(wrong))
+        patience = _PATIENCE if count < fewest else patience - 1
+        if count == 0 or patience == 0:
+            return None
+        fewest = min(fewest, count)
+        active ^= wrong
+
+
+def _with_shares(solve: Solve, shares: Vector, ratio: Vector, n: int) -> Solve:
+    """Add the part of the shares' bounds that is off the diagonal: of rank two, by the Woodbury
+    identity.
+    """
+    weighted = shares * ratio
+    U = np.zeros((n, 2))
+    U[: shares.size, 0] = 1.0
+    U[: shares.size, 1] = weighted
+    inside = np.linalg.inv(np.array([[float(shares @ weighted), -1.0], [-1.0, 0.0]]))
+    solved = solve(U)
+    small = inside + U.T @ solved
+
+    def corrected(r: Vector) -> Vector:
+        first = solve(r)
+        return first - solved @ np.linalg.solve(small, U.T @ first)
+
+    return corrected

@@ -1,0 +1,400 @@
+"""The rankers for the top of the list as scikit-learn estimators."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_circles
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from forerank import (
+    AATPRanker,
+    MAPRanker,
+    OWPCRanker,
+    PairwiseRanker,
+    PartialAUCRanker,
+    SparseTopPush,
+    TopPush,
+    TopRanker,
+    datasets,
+    metrics,
+)
+
+LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
+RANKERS = [
+    TopPush(),
+    TopPush("hinge"),
+    TopPush(solver="nesterov", alpha=1.0),
+    TopRanker(at=3),
+    TopRanker(at=0.1),
+    SparseTopPush(),
+    PartialAUCRanker(),
+    OWPCRanker(),
+    MAPRanker(),
+    AATPRanker(),
+]
+
+
+def data(n=300, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = (X @ np.arange(1, d + 1) + rng.standard_normal(n) > 4.0).astype(int)
+    return X, y
+
+
+# Two fits to a certified gap agree in their objective; their weights differ by more than
+# scikit-learn's 1e-7.
+NOT_EXACT = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "weights of a fit to a certified gap agree to the gap's square root, not to 1e-7",
+)
+
+
+def not_exact(estimator):
+    several = isinstance(estimator, TopRanker) and estimator.at == 3
+    by_gradients = isinstance(estimator, TopPush) and estimator.solver == "nesterov"
+    return NOT_EXACT if several or by_gradients or isinstance(estimator, SparseTopPush) else {}
+
+
+@pytest.mark.filterwarnings("ignore:.*found nothing to learn:UserWarning")
+@parametrize_with_checks([clone(ranker) for ranker in RANKERS], expected_failed_checks=not_exact)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class TestFits:
+    @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+    def test_certificate_and_attributes(self, ranker):
+        X, y = data()
+        fitted = clone(ranker).fit(X, y)
+        assert 0.0 <= fitted.optimality_ <= fitted.tol
+        assert fitted.coef_.shape == (1, 5)
+        assert fitted.history_[-1].optimality >= 0.0
+        assert metrics.roc_auc(y, fitted.decision_function(X)) > 0.9
+        assert_array_equal(fitted.predict(X).sum(), y.sum())
+        assert_array_equal(
+            fitted.rank(X)[:5], np.argsort(-fitted.decision_function(X), kind="stable")[:5]
+        )
+
+    # Not AATP: which row sets its threshold may hang on the last digit of a score.
+    @pytest.mark.parametrize("ranker", RANKERS[:-1], ids=repr)
+    def test_storage_does_not_matter(self, ranker):
+        X, y = data()
+        X = X.astype(np.float32).astype(float)
+        expected = clone(ranker).fit(X, y)
+        for other in (
+            sp.csr_array(X),
+            sp.csr_matrix(X),
+            np.asfortranarray(X),
+            X.astype(np.float32),
+            pd.DataFrame(X),
+        ):
+            fitted = clone(ranker).fit(other, y)
+            assert fitted.objective_ == pytest.approx(expected.objective_, rel=3 * ranker.tol)
+
+    @pytest.mark.parametrize(
+        "ranker", [r for r in RANKERS if not isinstance(r, MAPRanker | AATPRanker)], ids=repr
+    )
+    def test_a_weight_of_two_is_two_rows(self, ranker):
+        X, y = data(n=150)
+        weight = np.random.default_rng(0).integers(0, 3, 150)
+        rows = np.repeat(np.arange(150), weight)
+        weighted = clone(ranker).fit(X, y, sample_weight=weight)
+        repeated = clone(ranker).fit(X[rows], y[rows])
+        assert weighted.objective_ == pytest.approx(repeated.objective_, rel=3 * ranker.tol)
+
+    def test_equal_weights_count_places(self):
+        X, y = data(n=150)
+        for ranker in (TopRanker(at=5), OWPCRanker([3, 2, 1])):
+            thrice = clone(ranker).fit(X, y, sample_weight=np.full(150, 3.0))
+            repeated = clone(ranker).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+            assert thrice.objective_ == pytest.approx(repeated.objective_, rel=3 * ranker.tol)
+            assert thrice.objective_ != pytest.approx(
+                clone(ranker).fit(X, y).objective_, rel=10 * ranker.tol
+            )
+
+    def test_tiny_weights(self):
+        X, y = data(n=150)
+        weight = np.where(np.arange(150) == 0, 2e-20, 1e-20)
+        ranker = OWPCRanker().fit(X, y, sample_weight=weight)
+        assert ranker.objective_ > 0.0
+        assert ranker.optimality_ <= 1e-3
+
+    def test_the_cut_counts_weights_like_repetitions(self):
+        X, y = data(n=150)
+        weight = np.random.default_rng(1).integers(0, 4, 150)
+        rows = np.repeat(np.arange(150), weight)
+        weighted = TopPush("logistic", tol=1e-9).fit(X, y, sample_weight=weight)
+        repeated = TopPush("logistic", tol=1e-9).fit(X[rows], y[rows])
+        assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-3)
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_losses(self, loss):
+        X, y = data()
+        for ranker in (TopPush(loss), TopRanker(loss, at=2), SparseTopPush(loss)):
+            assert ranker.fit(X, y).optimality_ <= 1e-4
+
+    def test_top_push_is_the_threshold_at_the_maximum(self):
+        X, y = data()
+        push = TopPush(tol=1e-8).fit(X, y)
+        assert_array_equal(push.coef_, TopRanker(tol=1e-8).fit(X, y).coef_)
+        assert_allclose(push.coef_, TopRanker(at=1, tol=1e-8).fit(X, y).coef_, atol=1e-3)
+        scores = push.decision_function(X)
+        assert push.threshold_ == pytest.approx(scores[y == 0].max())
+
+    def test_solvers_agree(self):
+        X, y = data()
+        newton, nesterov = (
+            TopPush(alpha=0.3).fit(X, y),
+            TopPush(alpha=0.3, solver="nesterov").fit(X, y),
+        )
+        assert newton.objective_ == pytest.approx(nesterov.objective_, rel=2e-4)
+
+    def test_many_columns_and_positives_take_another_way(self, monkeypatch):
+        X, y = data()
+        monkeypatch.setattr("forerank.estimators.top._LARGEST_MODEL", 3)
+        for loss in ("squared_hinge", "logistic"):
+            without = TopPush(loss, alpha=0.3).fit(X, y)
+            monkeypatch.undo()
+            expected = TopPush(loss, alpha=0.3).fit(X, y)
+            monkeypatch.setattr("forerank.estimators.top._LARGEST_MODEL", 3)
+            assert without.n_iter_ > expected.n_iter_
+            assert without.objective_ == pytest.approx(expected.objective_, rel=3e-4)
+
+    def test_partial_auc_over_one_negative_is_the_hinge_at_the_top(self):
+        X, y = data()
+        partial = PartialAUCRanker((0.0, 1.0 / np.sum(y == 0)), alpha=1e-2, tol=1e-5).fit(X, y)
+        assert partial.objective_ == pytest.approx(
+            TopPush("hinge", alpha=1e-2, tol=1e-5).fit(X, y).objective_, rel=2e-5
+        )
+
+    def test_partial_auc_over_all_is_ranksvm(self):
+        X, y = data()
+        partial = PartialAUCRanker((0, 1), alpha=1e-2, tol=1e-5).fit(X, y)
+        ranksvm = PairwiseRanker("hinge", alpha=1e-2, tol=1e-5).fit(X, y)
+        assert partial.objective_ == pytest.approx(ranksvm.objective_, rel=2e-5)
+
+    def test_ordered_weights_as_numbers(self):
+        X, y = data()
+        n = int(np.sum(y == 0))
+        by_name = OWPCRanker("harmonic", alpha=1e-2, tol=1e-5).fit(X, y)
+        by_numbers = OWPCRanker(1.0 / np.arange(1, n + 1), alpha=1e-2, tol=1e-5).fit(X, y)
+        assert by_name.objective_ == pytest.approx(by_numbers.objective_, rel=2e-5)
+
+    def test_sparse_weights_are_zero(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 40))
+        y = X[:, 0] + X[:, 1] > 1.5
+        few = SparseTopPush(alpha=0.1).fit(X, y)
+        assert set(np.flatnonzero(few.coef_[0])) >= {0, 1}
+        assert np.count_nonzero(few.coef_) < 30
+        assert few.optimality_ <= 1e-4
+        fine = SparseTopPush(alpha=0.1, tol=1e-7).fit(X, y)
+        assert np.count_nonzero(fine.coef_) < 30
+        # A weight that is zero at the solution may be left small by a fit that is content with a
+        # gap of 1e-4.
+        differs = (few.coef_ != 0.0) != (fine.coef_ != 0.0)
+        assert (
+            np.abs(few.coef_ - fine.coef_)[differs].max(initial=0.0)
+            < 0.01 * np.abs(fine.coef_).max()
+        )
+        # More columns than join at once.
+        wide = np.hstack([X, rng.standard_normal((400, 200))])
+        assert SparseTopPush(alpha=0.05).fit(sp.csr_array(wide), y).optimality_ <= 1e-4
+
+    def test_a_penalty_beyond_which_nothing_is_left(self):
+        X, y = data()
+        with pytest.warns(
+            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+        ):
+            ranker = SparseTopPush(alpha=100.0).fit(X, y)
+        assert_array_equal(ranker.coef_, 0.0)
+        assert ranker.optimality_ <= 1e-4
+
+    def test_aatp_over_all_rows_is_no_worse_than_its_search(self):
+        X, y = data(n=60)
+        auto, every = (
+            AATPRanker(0.2, alpha=0.1, anchors=anchors).fit(X, y) for anchors in ("auto", "all")
+        )
+        loss = {}
+        for name, ranker in (("auto", auto), ("all", every)):
+            scores = X @ ranker.coef_[0]
+            cut = np.sort(scores)[::-1][int(np.ceil(0.2 * 60)) - 1]
+            margin = np.where(y == 1, scores - cut, cut - scores)
+            loss[name] = np.maximum(0.0, 1.0 - margin).mean() + 0.05 * np.sum(ranker.coef_**2)
+        assert loss["all"] <= loss["auto"] + 1e-3
+        assert 0 <= auto.anchor_ < 60
+
+    def test_warm_start(self):
+        X, y = data()
+        ranker = TopPush(warm_start=True, tol=1e-6).fit(X, y)
+        steps = ranker.n_iter_
+        assert ranker.fit(X, y).n_iter_ < steps
+
+    def test_interruption_leaves_a_usable_ranker(self, monkeypatch):
+        X, y = data()
+
+        def interrupted(top, design, alpha, **settings):
+            settings["progress"].record(np.ones(5), 300, 1.0, 0.5)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("forerank.estimators.top.working_set_newton", interrupted)
+        for ranker in (TopPush(), SparseTopPush()):
+            with pytest.raises(KeyboardInterrupt):
+                ranker.fit(X, y)
+            assert metrics.roc_auc(y, ranker.decision_function(X)) > 0.8
+
+    def test_verbose(self, capsys):
+        X, y = data()
+        TopPush(verbose=True).fit(X, y)
+        assert "objective" in capsys.readouterr().out
+
+
+class TestScikitLearn:
+    def test_grid_search_for_positives_at_the_top(self):
+        X, digit = load_digits(return_X_y=True)
+        y = digit == 8
+        top = make_scorer(metrics.pos_at_top, response_method="decision_function")
+        pipeline = make_pipeline(StandardScaler(), TopPush())
+        search = GridSearchCV(pipeline, {"toppush__alpha": [1e-1, 1e-2]}, scoring=top, cv=3).fit(
+            X, y
+        )
+        assert search.best_score_ > 0.1
+
+    @pytest.mark.parametrize(
+        "features", [Nystroem(0.5, n_components=60), RBFSampler(gamma=0.5, n_components=200)]
+    )
+    def test_kernels(self, features):
+        """A ring around the negatives, which no linear score ranks."""
+        X, y = make_circles(400, noise=0.1, factor=0.4, random_state=0)
+        features = clone(features).set_params(random_state=0)
+        if isinstance(features, Nystroem):
+            features.set_params(kernel="rbf", gamma=0.5)
+        ranker = make_pipeline(features, TopPush(alpha=1e-3)).fit(X, y)
+        assert metrics.pos_at_top(y, ranker.decision_function(X)) > 0.9
+
+    def test_metadata_is_routed(self):
+        X, y = data()
+        weight = np.linspace(1, 2, 300)
+        with sklearn.config_context(enable_metadata_routing=True):
+            ranker = (
+                TopPush().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+            )
+            pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), ranker)
+            found = cross_validate(pipeline, X, y, params={"sample_weight": weight}, cv=3)
+        assert np.isfinite(found["test_score"]).all()
+
+
+class TestBadInput:
+    X, y = data()
+
+    @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+    def test_one_class(self, ranker):
+        for label in (0, 1):
+            with pytest.raises(ValueError, match="one class only"):
+                clone(ranker).fit(self.X, np.full(300, label))
+
+    @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+    def test_three_classes(self, ranker):
+        with pytest.raises(ValueError, match="Only binary"):
+            clone(ranker).fit(self.X, np.arange(300) % 3)
+
+    @pytest.mark.parametrize("at", [0, -1, 0.0, 1.0, 1.5, np.nan, "mean", None, True])
+    def test_thresholds(self, at):
+        with pytest.raises(ValueError, match="at"):
+            TopRanker(at=at).fit(self.X, self.y)
+
+    def test_more_than_there_are_negatives(self):
+        n = int(np.sum(self.y == 0))
+        with pytest.raises(ValueError, match=f"there are negatives of a total weight of {n}"):
+            TopRanker(at=n + 1).fit(self.X, self.y)
+        TopRanker(at=n).fit(self.X, self.y)
+
+    @pytest.mark.parametrize(
+        ("ranker", "message"),
+        [
+            (TopPush("squared"), "loss must be one of"),
+            (TopPush(solver="lbfgs"), "solver must be one of"),
+            (TopPush(solver="bundle"), "solver must be one of"),
+            (TopPush(alpha=0.0), "alpha must be a number > 0"),
+            (TopPush(tol=-1.0), "tol"),
+            (TopPush(max_iter="many"), "max_iter"),
+            (TopPush("logistic", solver="nesterov"), "conjugate"),
+            (SparseTopPush(alpha=0.0), "alpha"),
+            (PartialAUCRanker((0.5, 0.2)), "0 <= low < high <= 1"),
+            (PartialAUCRanker((0.0, 1.2)), "0 <= low < high <= 1"),
+            (PartialAUCRanker(0.1), "pair"),
+            (OWPCRanker("linear"), "weights"),
+            (OWPCRanker([1.0, 2.0]), "must not rise"),
+            (OWPCRanker([]), "weights"),
+            (OWPCRanker([-1.0]), "weights"),
+            (AATPRanker(0.0), "fraction"),
+            (AATPRanker(1.0), "fraction"),
+            (AATPRanker(anchors="some"), "anchors"),
+        ],
+        ids=repr,
+    )
+    def test_parameters(self, ranker, message):
+        with pytest.raises(ValueError, match=message):
+            ranker.fit(self.X, self.y)
+
+    def test_a_class_without_weight(self):
+        with pytest.raises(ValueError, match="sample_weight zero"):
+            TopPush().fit(self.X, self.y, sample_weight=self.y)
+
+    def test_equal_rows_at_the_top(self):
+        """The same rows in both classes: they cannot be told apart, and the fit says how far it
+        got.
+        """
+        X = np.vstack([self.X, self.X[self.y == 1][:5]])
+        y = np.concatenate([self.y, np.zeros(5, int)])
+        with pytest.warns(
+            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+        ):
+            assert TopPush(alpha=0.1).fit(X, y).optimality_ <= 1e-4
+        copies = np.vstack([self.X] + [self.X[self.y == 0][:1]] * 50)
+        labels = np.concatenate([self.y, np.zeros(50, int)])
+        assert TopPush(alpha=0.1).fit(copies, labels).optimality_ <= 1e-4
+
+    def test_nothing_to_learn_is_said(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((300, 3))
+        X[:50] *= 0.1
+        with pytest.warns(
+            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+        ):
+            ranker = TopPush().fit(X, np.arange(300) < 50)
+        assert ranker.optimality_ <= 1e-4
+
+    def test_unconverged_fits_warn_with_the_gap(self):
+        for ranker in (TopPush(max_iter=1, tol=1e-9), MAPRanker(max_iter=1, tol=1e-9)):
+            with pytest.warns(ConvergenceWarning, match="relative duality gap") as caught:
+                ranker.fit(self.X, self.y)
+            assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("name", ["diabetes", "spambase"])
+def test_gap_on_real_data(name):
+    try:
+        found = datasets.load(name)
+    except FileNotFoundError:
+        pytest.skip("FORERANK_DATA is not set")
+    X, y = StandardScaler().fit_transform(found.X), found.y > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for alpha in (1.0, 1e-2, 1e-4):
+            assert TopPush(alpha=alpha, tol=1e-6).fit(X, y).optimality_ <= 1e-6

@@ -1,0 +1,32 @@
+"""Model files written by version 0.1 load and give the same scores, wherever their classes are now."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from forerank.models import load_model, read_card
+
+FILES = Path(__file__).parents[1] / "model_files" / "0.1"
+KNOWN = json.loads((FILES / "scores.json").read_text())
+
+
+@pytest.mark.parametrize("name", KNOWN["scores"])
+def test_a_file_of_version_0_1(name):
+    path = FILES / f"{name}.forerank"
+    assert read_card(path)["problems"] == []
+    rows = pd.DataFrame(KNOWN["table"]) if name == "table" else np.array(KNOWN["X"])
+    assert_allclose(
+        load_model(path).estimator.decision_function(rows), KNOWN["scores"][name], rtol=1e-12
+    )
+
+
+def test_every_estimator_has_a_file():
+    from forerank import estimators
+
+    assert {*estimators.__all__, "Ranker", "table"} <= {
+        path.stem for path in FILES.glob("*.forerank")
+    }

@@ -1,0 +1,259 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from forerank.design import make_design
+from forerank.losses import get_loss
+from forerank.objectives import AllPairs, Pointwise, Profiled
+from forerank.solvers import Progress, bundle, newton
+from forerank.solvers.units import column_units
+from oracles import pair_units
+
+SMOOTH = ("exponential", "logistic", "squared", "squared_hinge")
+
+
+def problem(n=400, d=6, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.logspace(0, spread, d)
+    y = X @ (rng.standard_normal(d) / np.logspace(0, spread, d)) + rng.standard_normal(n) > 0.5
+    return X, y
+
+
+def total(objective, design, alpha, w):
+    return objective.at(design.scores(w)).value + 0.5 * alpha * w @ w
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("alpha", [1.0, 1e-3])
+class TestNewton:
+    def test_agrees_with_a_generic_solver_on_the_definition(self, loss, alpha):
+        X, y = problem(n=120)
+        scalar = get_loss(loss)
+
+        def definition(w):
+            s = X @ w
+            return np.mean(scalar.value(s[y][:, None] - s[~y])) + 0.5 * alpha * w @ w
+
+        reference = minimize(definition, np.zeros(6), method="BFGS", options={"gtol": 1e-9})
+        result = newton(AllPairs(y, loss), make_design(X), np.full(6, alpha), tol=1e-8)
+        assert result.converged
+        assert_allclose(result.objective, definition(result.w), rtol=1e-10)
+        assert result.objective <= reference.fun + 1e-10
+        assert_allclose(result.w, reference.x, atol=1e-4)
+
+    @pytest.mark.parametrize("objective", [AllPairs, Pointwise])
+    def test_certificate_is_the_gradient_over_all_rows(self, loss, alpha, objective):
+        n = 8_000
+        X, y = problem(n=n)
+        F, design = objective(y, loss), make_design(X)
+        result = newton(F, design, np.full(6, alpha), tol=1e-6)
+        # Every column in its own unit, as a sample shows it: its differences over pairs, or its
+        # values.
+        unit = column_units(F, design).unit
+        assert_allclose(
+            unit,
+            pair_units(X, y) if objective is AllPairs else np.sqrt((X**2).mean(axis=0)),
+            rtol=0.2,
+        )
+        at_zero = np.linalg.norm(design.adjoint(F.at(np.zeros(n)).gradient) / unit)
+        gradient = X.T @ F.at(X @ result.w).gradient + alpha * result.w
+        assert result.converged
+        assert_allclose(
+            np.linalg.norm(gradient / unit) / at_zero, result.optimality, rtol=1e-3, atol=1e-12
+        )
+        assert result.optimality <= 1e-6
+        assert result.history[0].n_rows < n == result.history[-1].n_rows
+        assert_allclose(result.scores, X @ result.w, rtol=1e-9, atol=1e-9)
+
+    def test_does_not_depend_on_samples_or_storage(self, loss, alpha):
+        X, y = problem(n=20_000)
+        F, penalty = AllPairs(y, loss), np.full(6, alpha)
+        sampled = newton(F, make_design(X), penalty, tol=1e-8)
+        from_zero = newton(
+            F, make_design(np.asfortranarray(X)), penalty, start=np.zeros(6), tol=1e-8
+        )
+        assert_allclose(sampled.w, from_zero.w, rtol=1e-5, atol=1e-7)
+
+    def test_warm_start_at_the_solution_takes_no_step(self, loss, alpha):
+        X, y = problem()
+        F, design, penalty = AllPairs(y, loss), make_design(X), np.full(6, alpha)
+        first = newton(F, design, penalty, tol=1e-8)
+        assert newton(F, design, penalty, start=first.w, tol=1e-6).n_iter == 0
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_pointwise_logistic_is_logistic_regression(alpha, intercept):
+    X, y = problem(spread=0.5)
+    peer = LogisticRegression(
+        C=1 / (alpha * 400), tol=1e-10, max_iter=10_000, fit_intercept=intercept
+    ).fit(X, y)
+    penalty = np.full(6 + intercept, alpha)
+    penalty[6:] = 0.0
+    result = newton(
+        Pointwise(y, "logistic"), make_design(X, intercept=intercept), penalty, tol=1e-9
+    )
+    assert_allclose(result.w[:6], peer.coef_[0], rtol=1e-5, atol=1e-6)
+    if intercept:
+        assert_allclose(result.w[6:], peer.intercept_, rtol=1e-5)
+
+
+def test_pointwise_squared_hinge_is_linear_svc():
+    X, y = problem(spread=0.5)
+    weight = np.random.default_rng(5).random(400) + 0.1
+    alpha = 1e-3
+    # LinearSVC: 1/2 |w|^2 + C sum w_i l_i, so alpha = 1 / (C sum w_i).
+    peer = LinearSVC(
+        C=1 / (alpha * weight.sum()), fit_intercept=False, tol=1e-10, dual=False, max_iter=100_000
+    )
+    peer.fit(X, y, sample_weight=weight)
+    result = newton(
+        Pointwise(y, "squared_hinge", weight=weight), make_design(X), np.full(6, alpha), tol=1e-9
+    )
+    assert_allclose(result.w, peer.coef_[0], rtol=1e-5, atol=1e-7)
+
+
+def hinge_objectives(y):
+    return {
+        "pairs": AllPairs(y, "hinge"),
+        "rows": Pointwise(y, "hinge"),
+        "profiled": Profiled(Pointwise(y, "hinge")),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pairs", "rows", "profiled"])
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
+class TestBundle:
+    def test_gap_is_met_and_honest(self, kind, alpha):
+        X, y = problem()
+        F, design = hinge_objectives(y)[kind], make_design(X)
+        result = bundle(F, design, alpha, tol=1e-4)
+        assert result.converged
+        assert result.optimality <= 1e-4
+        assert_allclose(result.objective, total(F, design, alpha, result.w), rtol=1e-12)
+        # No point found by a much finer run lies below the promised bound.
+        finer = bundle(F, design, alpha, tol=1e-7)
+        assert finer.objective >= result.objective * (1 - result.optimality)
+        assert finer.objective <= result.objective * (1 + 1e-12)
+
+    def test_cutting_planes_alone_reach_the_same_minimum(self, kind, alpha):
+        if alpha < 1e-3:
+            pytest.skip("needs very many planes")
+        X, y = problem()
+        F, design = hinge_objectives(y)[kind], make_design(X)
+        plain = bundle(WithoutSmoothing(F), design, alpha, tol=1e-5, max_iter=3000)
+        assert plain.converged
+        assert_allclose(plain.objective, bundle(F, design, alpha, tol=1e-6).objective, rtol=2e-5)
+
+
+class WithoutSmoothing:
+    """Hides `smoothed`, as objectives without a smooth version have none."""
+
+    def __init__(self, objective):
+        self.smooth, self.n_rows, self.at = objective.smooth, objective.n_rows, objective.at
+
+
+def test_pairwise_hinge_is_an_svm_on_differences():
+    X, y = problem(n=60)
+    differences = (X[y][:, None] - X[~y]).reshape(-1, 6)
+    signs = np.where(np.arange(len(differences)) % 2, 1, -1)  # LinearSVC wants two classes
+    alpha = 1e-2
+    peer = LinearSVC(
+        C=1 / (alpha * len(differences)),
+        loss="hinge",
+        fit_intercept=False,
+        tol=1e-8,
+        max_iter=1_000_000,
+    )
+    peer.fit(signs[:, None] * differences, signs)
+    F, design = AllPairs(y, "hinge"), make_design(X)
+    result = bundle(F, design, alpha, tol=1e-7)
+    assert_allclose(result.objective, total(F, design, alpha, peer.coef_[0]), rtol=1e-5)
+    assert_allclose(result.w, peer.coef_[0], atol=2e-3 * np.abs(result.w).max())
+
+
+def test_warm_start_of_the_bundle_keeps_the_solution():
+    X, y = problem()
+    F, design = AllPairs(y, "hinge"), make_design(X)
+    first = bundle(F, design, 1e-2, tol=1e-6)
+    again = bundle(F, design, 1e-2, start=first.w, tol=1e-4)
+    assert again.n_iter == 1
+    assert_allclose(again.objective, first.objective, rtol=1e-4)
+
+
+def test_zero_is_recognised():
+    X = np.zeros((10, 3))
+    y = np.arange(10) % 2 == 0
+    assert newton(AllPairs(y, "logistic"), make_design(X), np.full(3, 0.1)).converged
+    assert bundle(AllPairs(y, "hinge"), make_design(X), 0.1).converged
+
+
+def test_badly_scaled_columns_converge():
+    X, y = problem(n=5000, d=8, spread=6.0)
+    result = newton(
+        AllPairs(y, "squared_hinge"), make_design(X), np.full(8, 1e-9), tol=1e-6, max_iter=30
+    )
+    assert result.converged
+
+
+def test_columns_that_are_rare_or_constant_converge():
+    rng = np.random.default_rng(6)
+    X, y = problem(n=20_000, d=6)
+    rare = np.zeros((20_000, 4))
+    rare[rng.integers(0, 20_000, 12), rng.integers(0, 3, 12)] = 50.0
+    rare[:, 3] = 7.0
+    X = np.column_stack([X, rare])
+    for loss in ("squared_hinge", "logistic"):
+        result = newton(AllPairs(y, loss), make_design(X), np.full(10, 1e-6), tol=1e-6, max_iter=50)
+        assert result.converged
+        assert abs(result.w[9]) < 1e-9  # pairs do not see a constant column
+
+
+def test_more_columns_than_rows():
+    X, y = problem(n=40, d=300, spread=0.0)
+    result = newton(AllPairs(y, "logistic"), make_design(X), np.full(300, 1e-3), tol=1e-7)
+    assert result.converged
+
+
+def test_no_penalty_is_allowed_where_curvature_suffices():
+    X, y = problem()
+    assert newton(AllPairs(y, "logistic"), make_design(X), np.zeros(6), tol=1e-7).converged
+
+
+def test_max_iter_is_respected_and_reported():
+    X, y = problem()
+    result = newton(
+        AllPairs(y, "logistic"), make_design(X), np.full(6, 1e-6), tol=1e-12, max_iter=2
+    )
+    assert result.n_iter == 2
+    assert not result.converged
+    rough = bundle(
+        WithoutSmoothing(AllPairs(y, "hinge")), make_design(X), 1e-4, tol=1e-9, max_iter=3
+    )
+    assert rough.n_iter == 3
+    assert not rough.converged
+
+
+def test_refusals_say_what_would_work():
+    X, y = problem()
+    with pytest.raises(
+        ValueError, match=r"newton needs a smooth objective, and AllPairs\(Hinge\(\)\) has kinks"
+    ):
+        newton(AllPairs(y, "hinge"), make_design(X), np.zeros(6))
+    with pytest.raises(ValueError, match="bundle needs alpha > 0"):
+        bundle(AllPairs(y, "hinge"), make_design(X), 0.0)
+
+
+def test_progress_prints_and_keeps_the_latest_weights(capsys):
+    X, y = problem()
+    progress = Progress(verbose=True)
+    result = newton(AllPairs(y, "logistic"), make_design(X), np.full(6, 1e-3), progress=progress)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(progress.history) == result.n_iter + 1
+    assert "optimality" in lines[-1]
+    assert_allclose(progress.w, result.w)
+    seconds = [step.seconds for step in progress.history]
+    assert seconds == sorted(seconds)
