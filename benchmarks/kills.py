@@ -19,7 +19,8 @@ from time import perf_counter
 import numpy as np
 from rich.progress import track
 
-from forerank.models import ModelFileError, load_model
+from forerank.exceptions import ModelFileError
+from forerank.models import load_model
 from forerank.workflows.demo import write_tables
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled
-
-Index = NDArray[np.intp]
+from forerank._typing import Index
 
 # Below this many rows the packing costs more than it saves.
 _PACKING_PAYS_FROM = 4096

@@ -38,8 +38,10 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erfc, erfcinv, expit, xlogy
+
+from forerank._typing import Vector
 
 __all__ = [
     "ERFC_SCALE",
@@ -55,7 +57,6 @@ __all__ = [
     "get_loss",
 ]
 
-Vector = NDArray[np.float64]
 
 # The sigmoid 1 / (1 + exp(-t)) is about 1 - erfc(ERFC_SCALE t) / 2.
 ERFC_SCALE = np.sqrt(1.5) / np.pi

@@ -18,7 +18,6 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import dump_svmlight_file
 
 from forerank.data.readers import (
-    DataFileError,
     file_kind,
     iter_table,
     open_csv,
@@ -27,6 +26,7 @@ from forerank.data.readers import (
     read_table,
     usual_encoding,
 )
+from forerank.exceptions import DataFileError
 
 FRAME = pd.DataFrame(
     {

@@ -23,7 +23,8 @@ import hostile
 from forerank import PairwiseRanker, TopPush
 from forerank.active import PoolRanker
 from forerank.data.columns import plan_columns
-from forerank.models import Model, ModelFileError, load_model, read_card, save_model
+from forerank.exceptions import ModelFileError
+from forerank.models import Model, load_model, read_card, save_model
 from forerank.workflows import fit as workflow
 
 

@@ -26,7 +26,8 @@ import hostile
 from forerank import estimators
 from forerank.active import PoolRanker
 from forerank.cli.app import app
-from forerank.models import Model, ModelFileError, check, load_model, read_card, save_model
+from forerank.exceptions import ModelFileError
+from forerank.models import Model, check, load_model, read_card, save_model
 from forerank.workflows import fit as workflow
 
 # Before 0.15 skops wrote a sparse array as an object like any other, and could not read it.

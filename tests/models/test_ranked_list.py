@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
-from forerank.data.readers import DataFileError
+from forerank.exceptions import DataFileError
 from forerank.models.ranked_list import Sorter, rank_file, rank_frame
 from forerank.workflows.fit import fit
 

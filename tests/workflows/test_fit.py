@@ -21,7 +21,8 @@ from test_ranked import table
 
 from forerank import PairwiseRanker, Ranker
 from forerank.data.columns import NumberColumns
-from forerank.data.readers import DataFileError, Matrix
+from forerank.data.readers import Matrix
+from forerank.exceptions import DataFileError
 from forerank.metrics.evaluation import measure
 from forerank.models import Model, load_model, read_card, save_model
 from forerank.models.onnx import save_onnx, to_onnx, to_sklearn

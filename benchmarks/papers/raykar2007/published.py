@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The figures of the paper: Tables 1 to 4 (V. C. Raykar, R. Duraiswami and B. Krishnapuram, AISTATS
 2007).
 """

@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._sorting import argsort
+from forerank._typing import Index, Vector
 from forerank.metrics.ranking import deal_out, query_numbers
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
 
 # The scale of the logistic distribution whose standard deviation is one.
 _LOGISTIC_SCALE = np.sqrt(3.0) / np.pi
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class SortedGroups:
     """
 
     rows: Index  # where each place stands in the input
-    scores: Floats
+    scores: Vector
     starts: Index  # group q owns the places starts[q]:starts[q + 1], never none
 
     @property
@@ -58,14 +56,14 @@ class SortedGroups:
         opens[self.starts[:-1]] = True
         return np.flatnonzero(opens), np.cumsum(opens) - 1
 
-    def ranks(self) -> Floats:
+    def ranks(self) -> Vector:
         """1 for the lowest score of a group, its size for the highest."""
         first, block = self.blocks()
         last = np.append(first[1:], self.rows.size) - 1
         return (0.5 * (first + last))[block] - self.spread(self.starts[:-1]) + 1.0
 
 
-def sort_groups(scores: Floats, group: Index | None, rows: Index) -> SortedGroups:
+def sort_groups(scores: Vector, group: Index | None, rows: Index) -> SortedGroups:
     """Sort the given rows; from the end, the earlier of rows with equal scores comes first. Cost: N
     log N.
     """
@@ -96,8 +94,8 @@ class RankThreshold:
     """
 
     rank: Index
-    score: Floats
-    scale: Floats
+    score: Vector
+    scale: Vector
 
 
 def threshold_of(groups: SortedGroups) -> RankThreshold:
@@ -126,7 +124,7 @@ def threshold_of(groups: SortedGroups) -> RankThreshold:
     )
 
 
-def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Floats:
+def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Vector:
     """P(y = +1 | x) of each place."""
     factor = _safe_factor(groups)
     z = groups.scores * factor - groups.spread(threshold.score * factor)
@@ -154,7 +152,7 @@ def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
     return threshold_of(_sorted(scores, groups))
 
 
-def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Floats:
+def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Vector:
     """P(relevant) of each row from the scores alone, calibrated at the rank threshold of its group.
     Cost: N log N.
 
@@ -192,7 +190,7 @@ def group_numbers(groups: Any, n_rows: int) -> Index | None:
     return query_numbers(labels, n_rows)
 
 
-def check_scores(scores: ArrayLike) -> Floats:
+def check_scores(scores: ArrayLike) -> Vector:
     """Scores as doubles; NaN and infinities, which have no distances, are refused with the row
     named.
     """

@@ -18,6 +18,7 @@ from rich.progress import Progress
 from scipy import stats
 
 from forerank import metrics
+from forerank._typing import Vector
 from forerank._validation import encode_classes
 from forerank.active.loop import LabellingLoop, content_hash
 from forerank.active.stopping import StoppingRule
@@ -26,7 +27,6 @@ from forerank.metrics.ranking import check_column, query_numbers
 
 __all__ = ["Simulation", "StrategyComparison", "compare", "paired_t", "simulate"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # 0.95 * 20 is a whole number up to rounding
 
@@ -76,7 +76,7 @@ class Simulation:
     stopped: str = ""
 
     @property
-    def recall(self) -> Floats:
+    def recall(self) -> Vector:
         """The recall after 0, 1, 2, ... records."""
         found = np.concatenate([[0.0], np.cumsum(self.relevant)])
         return found / self.n_relevant if self.n_relevant else np.ones(found.size)
@@ -375,7 +375,7 @@ class StrategyComparison:
 
     runs: dict[str, list[Simulation]]
 
-    def values(self, measure: str, name: str) -> Floats:
+    def values(self, measure: str, name: str) -> Vector:
         """One line per run: the measure at the end of each round or, for "recall", after each
         record.
         """
@@ -390,7 +390,7 @@ class StrategyComparison:
         length = min(len(run.curves[measure]) for run in runs)
         return np.array([run.curves[measure][:length] for run in runs])
 
-    def band(self, measure: str, name: str) -> tuple[Floats, Floats, Floats, Floats]:
+    def band(self, measure: str, name: str) -> tuple[Vector, Vector, Vector, Vector]:
         """Records read, the mean of the measure over the runs, and the bounds of its 95 %
         confidence interval.
 
@@ -457,7 +457,7 @@ class StrategyComparison:
             text += f" {'>>' if p < 0.01 else '>' if p < 0.05 else '~'} {worse}"
         return text
 
-    def records_to_recall(self, recall: float = 0.95) -> dict[str, Floats]:
+    def records_to_recall(self, recall: float = 0.95) -> dict[str, Vector]:
         """For each method, the records read in each run until that recall was reached; NaN where it
         never was.
         """
@@ -504,7 +504,7 @@ class StrategyComparison:
         ax.legend(fontsize=9)
         return ax
 
-    def _mean_read(self, name: str) -> Floats:
+    def _mean_read(self, name: str) -> Vector:
         length = min(len(run.read) for run in self.runs[name])
         return np.mean([run.read[:length] for run in self.runs[name]], axis=0)
 
@@ -672,7 +672,7 @@ def _hashed(name: str, value: Any) -> str:
         ) from None
 
 
-def _prolonged(values: Floats, length: int) -> Floats:
+def _prolonged(values: Vector, length: int) -> Vector:
     """Cut or continued by the last value: once reading has ended, recall stays what it is."""
     if values.size >= length:
         return values[:length]

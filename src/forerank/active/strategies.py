@@ -22,9 +22,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from forerank._sorting import argsort
+from forerank._typing import Index, Vector
 from forerank.active.posterior import (
-    Floats,
-    Index,
     SortedGroups,
     check_scores,
     group_numbers,
@@ -116,7 +115,7 @@ class Strategy:
             rows, utility = _highest(pool, utility, group, int(n))
         return (rows, utility) if return_utility else rows
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         """The utility of each place of the pool; `others` has the scores of further rankers, by
         row.
         """
@@ -129,7 +128,7 @@ class Strategy:
         """
         return []
 
-    def _read_scores(self, scores: Any, X: Any) -> tuple[Floats, Floats]:
+    def _read_scores(self, scores: Any, X: Any) -> tuple[Vector, Vector]:
         if _is_scorer(scores):
             scores = _score_given(scores, X)
         current = check_scores(scores)
@@ -163,7 +162,7 @@ class LossMin(Strategy):
         if not 0.0 < self.trade_off < 1.0:
             raise ValueError(f"trade_off must lie between 0 and 1; got {self.trade_off!r}.")
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         threshold = threshold_of(pool)
         relevant = posterior_of(pool, threshold)
         theta = threshold.rank + 0.5
@@ -185,7 +184,7 @@ class Entropy(Strategy):
     is relevant, by the posterior of each, taken as independent. A tied pair counts one half.
     """
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         relevant = posterior_of(pool, threshold_of(pool))
         first, block = pool.blocks()
         # Sums over the rows of lower, equal and higher score, group by group.
@@ -213,7 +212,7 @@ class Uncertain(Strategy):
     Both rows of a pair have the same utility and come together, the higher one first.
     """
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         gap = np.full(pool.rows.size + 1, np.inf)
         gap[1:-1] = np.diff(pool.scores)
         gap[pool.starts] = np.inf
@@ -249,7 +248,7 @@ class Diverse(Strategy):
         ):
             raise ValueError(f"folds must be a whole number of at least 2; got {self.folds!r}.")
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         if not len(others):
             return rng.uniform(size=pool.rows.size)
         group = np.zeros(others.shape[1], dtype=np.intp)
@@ -291,7 +290,7 @@ class Diverse(Strategy):
             part for _, part in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
         ]
 
-    def _read_scores(self, scores: Any, X: Any) -> tuple[Floats, Floats]:
+    def _read_scores(self, scores: Any, X: Any) -> tuple[Vector, Vector]:
         if _is_scorer(scores):
             raise ValueError(
                 "Diverse compares several rankers; give a list of them, the current one first."
@@ -315,7 +314,7 @@ class Random(Strategy):
     uses_scores: ClassVar[bool] = False
     relevant_first: ClassVar[bool] = True
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         return rng.uniform(size=int(pool.rows.max()) + 1)[
             pool.rows
         ]  # by row number, whatever the scores are
@@ -327,7 +326,7 @@ class Greedy(Strategy):
 
     relevant_first: ClassVar[bool] = True
 
-    def utilities(self, pool: SortedGroups, others: Floats, rng: Rng) -> Floats:
+    def utilities(self, pool: SortedGroups, others: Vector, rng: Rng) -> Vector:
         return pool.scores
 
 
@@ -352,7 +351,7 @@ def make_strategy(strategy: str | Strategy) -> Strategy:
     )
 
 
-def score_rows(scorer: Any, X: Any) -> Floats:
+def score_rows(scorer: Any, X: Any) -> Vector:
     """Scores of any fitted scorer: its decision function, its probability of the last class, or its
     predictions.
     """
@@ -414,7 +413,7 @@ def _is_scorer(given: Any) -> bool:
     return any(hasattr(given, name) for name in ("decision_function", "predict_proba", "predict"))
 
 
-def _score_given(scorer: Any, X: Any) -> Floats:
+def _score_given(scorer: Any, X: Any) -> Vector:
     if X is None:
         raise ValueError(
             f"scores is a {type(scorer).__name__}; give X, the rows that it should score."
@@ -449,8 +448,8 @@ def _mask(labelled: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
 
 
 def _highest(
-    pool: SortedGroups, utility: Floats, group: Index | None, n: int
-) -> tuple[Index, Floats]:
+    pool: SortedGroups, utility: Vector, group: Index | None, n: int
+) -> tuple[Index, Vector]:
     """The n highest utilities of each group."""
     falling = np.arange(pool.rows.size)[
         ::-1
@@ -464,7 +463,7 @@ def _highest(
     return pool.rows[chosen], utility[chosen]
 
 
-def _sums_before(values: Floats, starts: Index) -> Floats:
+def _sums_before(values: Vector, starts: Index) -> Vector:
     """The sum of the values before each, within its group."""
     running = np.concatenate([[0.0], np.cumsum(values)[:-1]])
     return running - np.repeat(running[starts[:-1]], np.diff(starts))

@@ -1170,7 +1170,7 @@ def _spooled(file: str, format: str | None) -> Iterator[Path]:
     if file != "-":
         yield Path(file)
         return
-    from forerank.data.readers import DataFileError
+    from forerank.exceptions import DataFileError
 
     with TemporaryDirectory(prefix="forerank-") as directory:
         path = Path(directory) / f"input.{format or 'csv'}"

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from forerank._text import counted
+from forerank._typing import Vector
 from forerank.metrics import wmw
 from forerank.metrics.ranking import query_numbers
 
 __all__ = ["DataWarning", "data_warnings"]
 
-Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
 # A column that alone has this AUC is looked at twice.
@@ -186,7 +186,7 @@ class _Columns:
         )
         yield from np.flatnonzero((1 - ahead) * (1 - behind) <= 2 * (1 - _LEAKY_AUC)).tolist()
 
-    def column(self, k: int, rows: NDArray[np.intp]) -> tuple[Floats, bool]:
+    def column(self, k: int, rows: NDArray[np.intp]) -> tuple[Vector, bool]:
         """Numbers, or the codes of categories and True; NaN where a value is missing."""
         if sp.issparse(self.data):
             return self.data[:, [k]].toarray().ravel()[rows].astype(np.float64), False
@@ -208,7 +208,7 @@ def _named_columns(data: Any, names: Sequence[str] | None) -> _Columns:
     return _Columns(data.tocsc() if sp.issparse(data) else data, named)
 
 
-def _frame_column(column: Any) -> tuple[Floats, bool]:
+def _frame_column(column: Any) -> tuple[Vector, bool]:
     from pandas.api import types
 
     from forerank.data.columns import column_floats, distinct
@@ -262,7 +262,7 @@ def _sampled(y: NDArray[np.intp], size: int, rng: np.random.Generator) -> NDArra
     return np.sort(np.concatenate(chosen))
 
 
-def _looks(values: Floats, is_category: bool, y: NDArray[np.intp]) -> list[tuple[float, str]]:
+def _looks(values: Vector, is_category: bool, y: NDArray[np.intp]) -> list[tuple[float, str]]:
     """The AUC of a column in each way of reading it; 0.5 where there is nothing to see."""
     known = np.isfinite(values)
     found = [(0.5, "values")]
@@ -288,7 +288,7 @@ def _looks(values: Floats, is_category: bool, y: NDArray[np.intp]) -> list[tuple
     return found
 
 
-def _auc(values: Floats, y: NDArray[np.intp]) -> float:
+def _auc(values: Vector, y: NDArray[np.intp]) -> float:
     """The share of pairs in order, ties counting one half: by ranks for two classes, else `wmw`."""
     if y.max() > 1:
         return float(wmw(y, values))
@@ -300,7 +300,7 @@ def _auc(values: Floats, y: NDArray[np.intp]) -> float:
     return float((ranks[y == 1].sum() - n_ahead * (n_ahead + 1) / 2) / (n_ahead * n_behind))
 
 
-def _rates_of_others(codes: NDArray[np.intp], y: NDArray[np.intp]) -> Floats:
+def _rates_of_others(codes: NDArray[np.intp], y: NDArray[np.intp]) -> Vector:
     """The mean label of the other rows of the same category, and of all rows where there is no
     other.
     """
@@ -310,7 +310,7 @@ def _rates_of_others(codes: NDArray[np.intp], y: NDArray[np.intp]) -> Floats:
 
 
 def _leak(
-    columns: _Columns, k: int, how: str, auc: float, values: Floats, y: NDArray[np.intp], seen: str
+    columns: _Columns, k: int, how: str, auc: float, values: Vector, y: NDArray[np.intp], seen: str
 ) -> DataWarning | None:
     """A word on a column that ranks the labels, unless chance does as much among so many columns."""
     known = (
@@ -345,7 +345,7 @@ def _leak(
     return DataWarning("leaky column", name, f"{what}. {advice} at the time when rows are ranked.")
 
 
-def _known_share(values: Floats, y: NDArray[np.intp]) -> float:
+def _known_share(values: Vector, y: NDArray[np.intp]) -> float:
     """The share of positive rows that have a value."""
     return float(np.isfinite(values[y == 1]).mean())
 

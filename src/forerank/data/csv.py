@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from forerank._kernels import compiled
 from forerank.data.files import first_line
 from forerank.data.prefetch import parallel_map
+from forerank.exceptions import CsvProblem
 
-__all__ = ["DELIMITERS", "Block", "CsvFile", "CsvProblem"]
+__all__ = ["DELIMITERS", "Block", "CsvFile"]
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_BYTES = 1 << 22
@@ -45,16 +46,6 @@ _MISSING = [
 
 # Doubles hold all whole numbers up to this one.
 _LARGEST_EXACT = 2**53
-
-
-class CsvProblem(ValueError):
-    """What is wrong with a CSV file, in which line, and the arguments of the reader that may help."""
-
-    def __init__(
-        self, problem: str, line: int | None = None, arguments: Mapping[str, Any] | None = None
-    ) -> None:
-        self.problem, self.line, self.arguments = problem, line, dict(arguments or {})
-        super().__init__(problem)
 
 
 def named(names: Sequence[str]) -> list[str]:

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from forerank._text import listed
-from forerank.data.csv import DELIMITERS, CsvFile, CsvProblem, named
+from forerank.data.csv import DELIMITERS, CsvFile, named
 from forerank.data.files import first_line
+from forerank.exceptions import CsvProblem, DataFileError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "DataFileError",
     "Matrix",
     "file_kind",
     "iter_table",
@@ -79,35 +79,6 @@ LARGEST_EXACT = 2**53
 _LINES_AT_A_TIME = 4096
 # A group, and not in a comment.
 _QID = re.compile(rb"(?m)^[^#\n]*\sqid:")
-
-
-class DataFileError(ValueError):
-    """A file that cannot be used, in one line: the file, the line where there is one, and what to
-    do.
-
-    Attributes
-    ----------
-    path
-    problem : str
-    line : int or None
-    arguments : dict
-        Arguments of the function that was called, by name, with which the file may be read.
-    """
-
-    def __init__(
-        self,
-        path: Any,
-        problem: str,
-        line: int | None = None,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.path, self.problem, self.line, self.arguments = (
-            path,
-            problem,
-            line,
-            dict(arguments or {}),
-        )
-        super().__init__(f"{path}{'' if line is None else f', line {line}'}: {problem}")
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled, in_row_chunks
+from forerank._typing import Index, Vector
 
 __all__ = ["Design", "make_design", "summed_over_chunks"]
 
-Vector = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Multiply = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # Columns that are multiplied together where a dense copy of all of them would be large.
@@ -66,14 +65,14 @@ class Design(ABC):
         return self.adjoints(g[None, :])[0]
 
     @abstractmethod
-    def rows(self, index: Rows) -> "Design":
+    def rows(self, index: Index) -> "Design":
         """The design of some rows, in the order given."""
 
     @abstractmethod
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         """Some columns as a dense array in C order; meant for small samples of rows."""
 
-    def gram(self, a: Rows, b: Rows) -> NDArray[np.float64]:
+    def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
         """Inner products of the rows a with the rows b; columns are copied in blocks."""
         out = np.zeros((a.size, b.size))
         if out.size:
@@ -195,7 +194,7 @@ def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-unty
 class DenseDesign(Design):
     """Rows of an array in C order (or any strides), all of them or those in `index`."""
 
-    def __init__(self, X: NDArray, index: Rows | None = None) -> None:
+    def __init__(self, X: NDArray, index: Index | None = None) -> None:
         self._X = X
         self._index = np.empty(0, dtype=np.intp) if index is None else index
         self.n_rows = X.shape[0] if index is None else index.size
@@ -227,7 +226,7 @@ class DenseDesign(Design):
             self.n_rows * self.n_columns,
         )
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         return DenseDesign(self._X, self._index[index] if self._index.size else index)
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -306,7 +305,7 @@ class FortranDesign(Design):
             self.n_rows * self.n_columns,
         )
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         # Single rows of a Fortran array are scattered over memory: a small copy in C order is read
         # many times after.
         return DenseDesign(np.ascontiguousarray(self._columns[:, index].T))
@@ -369,7 +368,7 @@ class CSRDesign(Design):
         indices: NDArray,
         indptr: NDArray,
         n_columns: int,
-        index: Rows | None = None,
+        index: Index | None = None,
     ) -> None:
         # Unsigned indices spare the kernels the test for negative ones.
         self._csr = data, indices.view(np.dtype(f"u{indices.dtype.itemsize}")), indptr
@@ -416,7 +415,7 @@ class CSRDesign(Design):
             self._stored,
         )
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         return CSRDesign(
             *self._csr, self.n_columns, self._index[index] if self._index.size else index
         )
@@ -426,7 +425,7 @@ class CSRDesign(Design):
         _csr_columns(*self._csr, self._index, begin, out)
         return out
 
-    def gram(self, a: Rows, b: Rows) -> NDArray[np.float64]:
+    def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
         data, indices, indptr = self._csr
         signed = indices.view(np.dtype(f"i{indices.dtype.itemsize}"))
         # Sums in double precision, whatever the storage.
@@ -477,7 +476,7 @@ class StandardisedDesign(Design):
         first, second, presence = self._design.moments(g, about)
         return first / self._unit, second / self._unit**2, presence
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         return StandardisedDesign(self._design.rows(index), self._mean, self._unit)
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -527,7 +526,7 @@ class InterceptDesign(Design):
             np.append(presence, total),
         )
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         return InterceptDesign(self._design.rows(index))
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
@@ -560,7 +559,7 @@ class ExtraRowDesign(Design):
         of_row = g[self._place] * row
         return first + of_row, second + of_row * row, presence + g[self._place] * (self._row != 0.0)
 
-    def rows(self, index: Rows) -> Design:
+    def rows(self, index: Index) -> Design:
         here = np.flatnonzero(index == self._place)
         design = self._design.rows(np.delete(index - (index > self._place), here))
         for place in here.tolist():

@@ -17,11 +17,10 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled
+from forerank._typing import Index, Vector
 
 __all__ = ["Differences", "add", "dot"]
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Differences are stored where that is cheaper than reading two rows at every step: up to this many
 # bytes per dense difference (more rows fit in the cache, and one is read for two), and in the room

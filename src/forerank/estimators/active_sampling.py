@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from forerank._kernels import serial_blas
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.design import Design, make_design
 from forerank.design.row_pairs import Differences
@@ -33,8 +34,6 @@ from forerank.solvers.sgd import LOSSES, CombinedDescent
 
 __all__ = ["ActiveSamplingRanker", "CombinedSGDRanker", "Round"]
 
-Vector = NDArray[np.float64]
-Matrix = Any
 EvalSet = tuple[Any, Any]
 
 # What "auto" stands for where there are as many candidates: the budget of the paper.

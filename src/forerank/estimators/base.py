@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._text import counted
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_weights, encode_classes, stacklevel_outside
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
@@ -34,9 +35,6 @@ __all__ = [
     "warn_nothing_learnt",
     "warn_unconverged",
 ]
-
-Vector = NDArray[np.float64]
-Matrix = Any  # an array or a CSR matrix, as validate_data returns it
 
 
 class available_or_remedy:

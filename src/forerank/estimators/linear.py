@@ -10,14 +10,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._kernels import serial_blas
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights
 from forerank.design import Design, FortranDesign, make_design
 from forerank.design.row_pairs import Differences
 from forerank.estimators.base import (
     BaseRanker,
     GraphRanker,
-    Matrix,
-    Vector,
     refuse_more_than_two,
     refuse_weightless_class,
     warn_nothing_learnt,

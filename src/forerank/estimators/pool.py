@@ -22,11 +22,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._kernels import serial_blas
+from forerank._typing import Vector
 from forerank._validation import check_choice, check_number
 from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design
 from forerank.estimators.base import (
     BaseRanker,
-    Vector,
     prevalence_thresholds,
     refuse_more_than_two,
     warn_unconverged,

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
-from forerank.estimators.base import GraphRanker, Matrix, Vector, warn_nothing_learnt
+from forerank.estimators.base import GraphRanker, warn_nothing_learnt
 from forerank.solvers.boosting import Binned, Stump, boost
 from forerank.solvers.result import Progress
 

@@ -12,15 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._kernels import in_row_chunks, serial_blas
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
 from forerank.design import make_design, summed_over_chunks
-from forerank.estimators.base import (
-    GraphRanker,
-    Matrix,
-    Vector,
-    warn_nothing_learnt,
-    warn_unconverged,
-)
+from forerank.estimators.base import GraphRanker, warn_nothing_learnt, warn_unconverged
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress, reference_norm
 from forerank.solvers.units import Units, column_units

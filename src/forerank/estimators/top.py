@@ -7,11 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights, stacklevel_outside
 from forerank.design import Design, make_design
 from forerank.estimators.base import (
-    Matrix,
-    Vector,
     prevalence_thresholds,
     refuse_more_than_two,
     refuse_weightless_class,

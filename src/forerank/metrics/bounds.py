@@ -16,10 +16,11 @@ from math import exp, isfinite, log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
 
+from forerank._typing import Vector
 from forerank.estimators import PointwiseRanker
 from forerank.losses import get_loss
 from forerank.metrics import rank_loss
@@ -38,7 +39,6 @@ __all__ = [
     "weight_deviation_bound",
 ]
 
-Vector = NDArray[np.float64]
 
 # A class with less of the weight than this is as good as absent.
 _LEAST_SHARE = 1e-12

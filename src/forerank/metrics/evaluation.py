@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from forerank._typing import Index, Mask, Vector
 from forerank.metrics import measures as metrics
 from forerank.metrics import registry
 from forerank.metrics.ranking import Curve, Ranking, curve_of, query_numbers, rank_binary
 
 __all__ = ["Measure", "estimate", "measure", "shown"]
 
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
-ByQuery = Callable[[Ranking, Mask, Curve], Floats]
+ByQuery = Callable[[Ranking, Mask, Curve], Vector]
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class _Draws:
         low, high = np.quantile(np.asarray(values, dtype=np.float64), tails)
         return float(low), float(high)
 
-    def over_lists(self, values: Floats, fold: Index) -> tuple[float, float]:
+    def over_lists(self, values: Vector, fold: Index) -> tuple[float, float]:
         """The interval of the mean over folds of means over lists, the lists of a fold being
         resampled.
         """
@@ -181,7 +179,7 @@ class _Draws:
         return self.interval([resampled() for _ in range(self.number)])
 
 
-def _over_folds(values: Floats, fold: Index) -> float:
+def _over_folds(values: Vector, fold: Index) -> float:
     """The mean over folds of the means over their lists."""
     return float(np.mean([values[fold == each].mean() for each in np.unique(fold)]))
 
@@ -278,13 +276,13 @@ def _binary_recipes(places: list[int], lists: Ranking, n_all: int | None) -> dic
     return recipes
 
 
-def _at(depth: Floats, by_query: Callable[[Ranking, Curve, Floats], Floats]) -> ByQuery:
+def _at(depth: Vector, by_query: Callable[[Ranking, Curve, Vector], Vector]) -> ByQuery:
     return lambda ranking, positive, curve: by_query(ranking, curve, depth)
 
 
 def _resampled_rows(
     ranking: Ranking, positive: Mask, recipes: dict[str, ByQuery], draws: _Draws
-) -> dict[str, Floats]:
+) -> dict[str, Vector]:
     """Each measure on each resample; the classes of a fold keep their sizes, so that both are in
     every resample.
     """

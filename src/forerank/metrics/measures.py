@@ -28,7 +28,7 @@ sort at most: O(n log n).
 
 import inspect
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ from scipy.special import expit, logit, ndtri
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_random_state
 
+from forerank._typing import Mask, Queries, Vector, Weights
 from forerank.graphs import numbered_edges
 from forerank.metrics.ranking import (
     Curve,
@@ -74,11 +75,6 @@ __all__ = [
 ]
 
 Edges = Iterable[tuple[Hashable, Hashable]]
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
-Queries = ArrayLike | Sequence[Hashable] | None
-Weights = ArrayLike | None
 
 
 # --- Pairs ---
@@ -219,7 +215,7 @@ def _auc(ranking: "Ranking", positive: Mask) -> float:
     return float(aucs_by_query(ranking, positive).mean())
 
 
-def aucs_by_query(ranking: "Ranking", positive: Mask) -> Floats:
+def aucs_by_query(ranking: "Ranking", positive: Mask) -> Vector:
     counts = count_pairs(ranking.starts, ranking.tie, positive.astype(np.int64), ranking.weight, 1)
     return share_in_order(counts, 0.5)
 
@@ -282,7 +278,7 @@ def partial_auc(
     return area
 
 
-def areas_by_query(ranking: "Ranking", curve: "Curve", low: float, high: float) -> Floats:
+def areas_by_query(ranking: "Ranking", curve: "Curve", low: float, high: float) -> Vector:
     left, right = (curve.fp - curve.negative) / curve.all_negative, curve.fp / curve.all_negative
     start, stop = np.clip(left, low, high), np.clip(right, low, high)
     width = stop - start
@@ -319,7 +315,7 @@ def average_precision(
     return float(average_precisions_by_query(ranking, curve).mean())
 
 
-def average_precisions_by_query(ranking: "Ranking", curve: "Curve") -> Floats:
+def average_precisions_by_query(ranking: "Ranking", curve: "Curve") -> Vector:
     precision = curve.tp / (curve.tp + curve.fp)
     return ranking.per_query(curve.positive * precision) / ranking.per_query(curve.positive)
 
@@ -414,7 +410,7 @@ def _caught(ranking: "Ranking", curve: "Curve", accepted: Mask) -> float:
     return float(shares_caught_by_query(ranking, curve, accepted).mean())
 
 
-def shares_caught_by_query(ranking: "Ranking", curve: "Curve", accepted: Mask) -> Floats:
+def shares_caught_by_query(ranking: "Ranking", curve: "Curve", accepted: Mask) -> Vector:
     """The weight share of positives in the accepted blocks; numerator and denominator are summed in
     the same order.
     """
@@ -451,7 +447,7 @@ def precision_at_k(
     return float(precisions_by_query(ranking, curve, k).mean())
 
 
-def precisions_by_query(ranking: "Ranking", curve: "Curve", k: int | Floats) -> Floats:
+def precisions_by_query(ranking: "Ranking", curve: "Curve", k: int | Vector) -> Vector:
     share = _share_in_top(ranking, k)
     taken = ranking.per_query(share * (curve.positive + curve.negative))
     return ranking.per_query(share * curve.positive) / taken
@@ -481,7 +477,7 @@ def recall_at_k(
     return float(recalls_by_query(ranking, curve, k).mean())
 
 
-def recalls_by_query(ranking: "Ranking", curve: "Curve", k: int | Floats) -> Floats:
+def recalls_by_query(ranking: "Ranking", curve: "Curve", k: int | Vector) -> Vector:
     found = ranking.per_query(_share_in_top(ranking, k) * curve.positive)
     return found / ranking.per_query(curve.positive)
 
@@ -538,7 +534,7 @@ def ndcg(
     return mean_over_queries(ranking, value, best > 0, "a row of positive gain")
 
 
-def _share_in_top(ranking: "Ranking", k: int | Floats) -> Floats:
+def _share_in_top(ranking: "Ranking", k: int | Vector) -> Vector:
     """For each tied block, the probability that one of its rows is among the k best of its query.
 
     k may be an array, a depth for each query.
@@ -569,7 +565,7 @@ def _check_k(k: int | None, n: int) -> float:
     return int(k)
 
 
-def _gains(y: NDArray, gain: str) -> Floats:
+def _gains(y: NDArray, gain: str) -> Vector:
     try:
         grades = y.astype(np.float64)
     except (TypeError, ValueError):
@@ -711,7 +707,7 @@ def _delong_se(ranking: "Ranking", positive: Mask) -> float:
 
 def _bootstrap_aucs(
     ranking: "Ranking", positive: Mask, n_resamples: int, random_state: Any
-) -> Floats:
+) -> Vector:
     if not isinstance(random_state, np.random.Generator):
         random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     rng = np.random.default_rng(random_state)

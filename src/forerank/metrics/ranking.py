@@ -6,7 +6,7 @@ within a query. Curves and pair counts are sums over these runs.
 """
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,12 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled
 from forerank._sorting import argsort
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
-Queries = ArrayLike | Sequence[Hashable] | None
-Weights = ArrayLike | None
+from forerank._typing import Index, Mask, Queries, Vector, Weights
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class Ranking:
     """The rows of positive weight, query by query, best score first."""
 
     rows: Index  # where they stand in the input
-    weight: Floats
+    weight: Vector
     opens: Mask  # does the row open a block of tied scores?
     starts: Index  # query q owns the places starts[q]:starts[q + 1], never none
     grouped: bool
@@ -53,7 +48,7 @@ class Ranking:
         """Query q owns the blocks first[q]:first[q + 1]."""
         return np.searchsorted(self.blocks, self.starts)
 
-    def per_query(self, block_values: Floats) -> Floats:
+    def per_query(self, block_values: Vector) -> Vector:
         return np.add.reduceat(block_values, self.first[:-1])
 
     def only(self, kept: Mask) -> "Ranking":
@@ -131,12 +126,12 @@ def _running(values, first):  # type: ignore[no-untyped-def]
 class Curve(NamedTuple):
     """Weights of positives and negatives, one entry per tied block."""
 
-    positive: Floats  # in the block
-    negative: Floats
-    tp: Floats  # in the block and ahead of it, within the query
-    fp: Floats
-    all_positive: Floats  # in the whole query
-    all_negative: Floats
+    positive: Vector  # in the block
+    negative: Vector
+    tp: Vector  # in the block and ahead of it, within the query
+    fp: Vector
+    all_positive: Vector  # in the whole query
+    all_negative: Vector
 
 
 def binary_curve(
@@ -179,7 +174,7 @@ def rank_binary(
     return ranking, positive
 
 
-def mean_over_queries(ranking: Ranking, value: Floats, defined: Mask, need: str) -> float:
+def mean_over_queries(ranking: Ranking, value: Vector, defined: Mask, need: str) -> float:
     if not defined.all():
         leave_out(ranking, defined, need, stacklevel=3)
     return float(value[defined].mean())
@@ -208,7 +203,7 @@ def leave_out(ranking: Ranking, kept: Mask, need: str, stacklevel: int) -> None:
 # --- Counting pairs ---
 
 
-def share_in_order(counts: Floats, ties: float) -> Floats:
+def share_in_order(counts: Vector, ties: float) -> Vector:
     right, tied, wrong = counts.T
     total = right + tied + wrong
     return np.divide(right + ties * tied, total, out=np.full_like(total, np.nan), where=total > 0)
@@ -216,7 +211,7 @@ def share_in_order(counts: Floats, ties: float) -> Floats:
 
 def count_edges(
     ranking: "Ranking", grade: NDArray[np.int64], upper: int, lowers: list[int]
-) -> Floats:
+) -> Vector:
     """Pairs of one preferred class against all classes it is preferred to, per query."""
     chosen = np.flatnonzero(np.isin(grade, [upper, *lowers]))
     side = (grade[chosen] == upper).astype(np.int64)
@@ -344,7 +339,7 @@ def _numbers(values: Any, name: str, n: int) -> NDArray:
     return column
 
 
-def _weights(sample_weight: Weights, n: int) -> Floats:
+def _weights(sample_weight: Weights, n: int) -> Vector:
     if sample_weight is None:
         return np.ones(n)
     w = _numbers(sample_weight, "sample_weight", n).astype(np.float64)

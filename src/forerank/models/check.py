@@ -24,12 +24,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from forerank.exceptions import Refused
+
 __all__ = [
     "INNER_NAMES",
     "MOST_BYTES",
     "SCHEMA",
     "Contents",
-    "Refused",
     "check_built",
     "check_estimator",
     "check_members",
@@ -123,10 +124,6 @@ _SKLEARN = {
     "sklearn.preprocessing._polynomial": "PolynomialFeatures",
     "sklearn.svm._classes": "LinearSVC",
 }
-
-
-class Refused(ValueError):
-    """A file that is not read any further, with the reason."""
 
 
 @cache

@@ -27,11 +27,11 @@ from sklearn.base import BaseEstimator
 
 import forerank
 from forerank.data.files import first_line, opened_atomically, refuse_existing
+from forerank.exceptions import ModelFileError, Refused
 from forerank.models.aliases import with_present_names
 from forerank.models.check import (
     MOST_BYTES,
     Contents,
-    Refused,
     check_built,
     check_estimator,
     check_members,
@@ -40,7 +40,7 @@ from forerank.models.check import (
     read_member,
 )
 
-__all__ = ["COLUMN_KINDS", "Model", "ModelFileError", "load_model", "read_card", "save_model"]
+__all__ = ["COLUMN_KINDS", "Model", "load_model", "read_card", "save_model"]
 
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
@@ -109,13 +109,6 @@ _SUMMARY: dict[str, _Field] = {
     ),
     "skip_unlabelled": ("a truth value", lambda value: isinstance(value, bool)),
 }
-
-
-class ModelFileError(ValueError):
-    """A model file that cannot be used, in one line: the file, what is wrong, what to do."""
-
-    def __init__(self, path: Any, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
 
 
 @dataclass

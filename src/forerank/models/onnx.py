@@ -7,7 +7,6 @@ Both are made from what a linear model has learned, and both are checked against
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -17,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 import forerank
 from forerank._text import listed
+from forerank._typing import Vector
 from forerank.data.columns import (
     CategoryColumns,
     NumberColumns,
@@ -31,7 +31,6 @@ from forerank.models.scoring import matrix_scores, n_matrix_columns, table_score
 
 __all__ = ["save_onnx", "to_onnx", "to_sklearn"]
 
-Floats = NDArray[np.float64]
 # Scores of the graph and of the model may differ by this share of the largest score.
 _PARITY = 1e-5
 
@@ -58,7 +57,7 @@ def to_sklearn(model: Model) -> Pipeline:
     return Pipeline([("columns", _plain_columns(steps, model.columns)), ("ranker", classifier)])
 
 
-def _linear(ranker: Any) -> tuple[Floats, float]:
+def _linear(ranker: Any) -> tuple[Vector, float]:
     if getattr(ranker, "coef_", None) is None:
         raise ValueError(
             f"{type(ranker).__name__} is not linear; only linear rankers can be exported."
@@ -207,7 +206,7 @@ class _Graph:
         return self.add("Where", [self.add("IsNaN", [zero]), self.constant(fill), name])
 
 
-def _table_terms(build: _Graph, model: Model, weights: Floats) -> list[Any]:
+def _table_terms(build: _Graph, model: Model, weights: Vector) -> list[Any]:
     from onnx import TensorProto, helper
 
     steps, inputs = model.estimator[0], []
@@ -238,7 +237,7 @@ def _table_terms(build: _Graph, model: Model, weights: Floats) -> list[Any]:
     return inputs
 
 
-def _category_term(build: _Graph, column: str, encoder: Any, weights: Floats) -> str:
+def _category_term(build: _Graph, column: str, encoder: Any, weights: Vector) -> str:
     """Each value straight to its weight; unknown values to that of the rare ones, where there is
     one.
     """
@@ -258,7 +257,7 @@ def _category_term(build: _Graph, column: str, encoder: Any, weights: Floats) ->
     return build.add("Cast", [found], to=TensorProto.DOUBLE)
 
 
-def _matrix_term(build: _Graph, steps: Any, weights: Floats) -> str:
+def _matrix_term(build: _Graph, steps: Any, weights: Vector) -> str:
     if isinstance(steps, MaxAbsScaler):
         return build.add("MatMul", ["X", build.constant((weights / steps.scale_)[:, None])])
     imputer, scaler = steps[0], steps[1]
@@ -309,7 +308,7 @@ def _encoders(model: Model) -> list[Any]:
     return [encoder for step in steps for encoder in step.encoders_]
 
 
-def _run(graph: Any, given: dict[str, Any]) -> Floats:
+def _run(graph: Any, given: dict[str, Any]) -> Vector:
     """With onnxruntime where it is installed, else with the reference of onnx."""
     try:
         from onnxruntime import InferenceSession

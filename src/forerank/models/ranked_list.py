@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._sorting import argsort
+from forerank._typing import Vector
 from forerank.data.columns import as_frame, column_name
 from forerank.data.csv import Block, CsvFile
 from forerank.data.files import first_line, opened_atomically
 from forerank.data.prefetch import parallel_map, prefetched
 from forerank.data.readers import (
-    DataFileError,
     check_readable,
     file_kind,
     iter_batches,
@@ -36,6 +36,7 @@ from forerank.data.readers import (
     to_frame,
     usual_encoding,
 )
+from forerank.exceptions import DataFileError
 from forerank.models import Model
 from forerank.models.scoring import (
     LinearScorer,
@@ -50,10 +51,9 @@ from forerank.models.scoring import (
 
 __all__ = ["RankedList", "Sorter", "rank_file", "rank_frame"]
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
-Scores = Callable[[Any], Floats]
+Scores = Callable[[Any], Vector]
 Added = Callable[["Sorted"], list[NDArray]]
 
 # Bytes of rows that are sorted in memory: few, since rows are gathered from anywhere among them,
@@ -280,7 +280,7 @@ def _csv_rows(
     allow_missing: bool,
     result: RankedList,
     progress: Progress,
-) -> Iterator[tuple[Any, Floats, Integers | None]]:
+) -> Iterator[tuple[Any, Vector, Integers | None]]:
     import pyarrow as pa
 
     result.missing = missing_columns(model, csv.names, path, allow_missing)
@@ -323,12 +323,12 @@ def _arrow_scores(model: Model, score: Scores, path: Any, missing: list[str]) ->
 
     types = column_types(model)
 
-    def linear(table: Any) -> Floats:
+    def linear(table: Any) -> Vector:
         for name in missing:
             table = table.append_column(name, pa.nulls(table.num_rows, types[name]))
         return score(table)
 
-    def other(table: Any) -> Floats:
+    def other(table: Any) -> Vector:
         return score(
             model_frame(model, as_frame(to_frame(table)), path, allow_missing=bool(missing))
         )
@@ -344,7 +344,7 @@ def _table_rows(
     allow_missing: bool,
     result: RankedList,
     progress: Progress,
-) -> Iterator[tuple[Any, Floats, Integers | None]]:
+) -> Iterator[tuple[Any, Vector, Integers | None]]:
     import pyarrow as pa
 
     groups = _Numbering()
@@ -372,7 +372,7 @@ def _table_rows(
 
 def _matrix_rows(
     model: Model, path: Any, kind: str, result: RankedList, progress: Progress
-) -> Iterator[tuple[Any, Floats, Integers | None]]:
+) -> Iterator[tuple[Any, Vector, Integers | None]]:
     import pyarrow as pa
 
     if kind == "npz":
@@ -462,11 +462,11 @@ class Sorted:
     """Rows in their final order, with scores and ranks."""
 
     table: Any
-    score: Floats
+    score: Vector
     rank: Integers
 
 
-def _keys(table: Any) -> tuple[Floats, Integers]:
+def _keys(table: Any) -> tuple[Vector, Integers]:
     """Scores and groups of rows that are being sorted: the last two columns, whatever the others
     are called.
     """
@@ -506,7 +506,7 @@ class Sorter:
         self._writing: Future | None = None
         self._grouped = False
 
-    def add(self, rows: Any, score: Floats, group: Integers | None = None) -> None:
+    def add(self, rows: Any, score: Vector, group: Integers | None = None) -> None:
         """Take a pyarrow table of rows."""
         import pyarrow as pa
 
@@ -586,7 +586,7 @@ class Sorter:
             order = order[place - np.maximum.accumulate(np.where(opens, place, 0)) < self._top]
         return table.take(order)
 
-    def _order(self, score: Floats, group: Integers) -> NDArray[np.intp]:
+    def _order(self, score: Vector, group: Integers) -> NDArray[np.intp]:
         if self._grouped:
             return np.lexsort((-score, group))
         return argsort(-score, stable=True)

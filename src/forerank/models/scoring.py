@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from forerank._text import counted, listed
+from forerank._typing import Vector
 from forerank.data.columns import (
     CategoryColumns,
     NumberColumns,
@@ -26,7 +26,7 @@ from forerank.data.columns import (
     value_places,
     with_types,
 )
-from forerank.data.readers import DataFileError
+from forerank.exceptions import DataFileError
 from forerank.models import Model
 from forerank.selection.calibration import sigmoid
 
@@ -46,8 +46,7 @@ __all__ = [
     "two_steps",
 ]
 
-Floats = NDArray[np.float64]
-Term = Callable[[Any], Floats]
+Term = Callable[[Any], Vector]
 WordTerms = Callable[[Any], list[dict[str, float]]]
 # Values of a column whose weights are looked up only once.
 _VALUES_REMEMBERED = 100_000
@@ -77,14 +76,14 @@ class LinearScorer:
         """Columns of words of which none so far was among those of the training rows."""
         return [name for name, known in self.met.items() if not known]
 
-    def __call__(self, frame: Any) -> Floats:
+    def __call__(self, frame: Any) -> Vector:
         """Scores of the rows of a frame, or of a pyarrow table whose categories are dictionaries."""
         scores = np.full(len(frame), self.intercept)
         for name, term in self.terms.items():
             scores += term(frame[name])
         return scores
 
-    def contributions(self, frame: Any) -> dict[str, Floats]:
+    def contributions(self, frame: Any) -> dict[str, Vector]:
         """What each column adds to the score of each row."""
         return {name: term(frame[name]) for name, term in self.terms.items()}
 
@@ -131,7 +130,7 @@ def scorer_of(pipeline: Pipeline) -> LinearScorer | None:
     return LinearScorer(terms, float(np.ravel(ranker.intercept_)[0]), met, words)
 
 
-def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
+def _number_terms(step: NumberColumns, weights: Vector) -> dict[str, Term]:
     def term(k: int, weight: float) -> Term:
         return lambda column: weight * step.transform_column(column, k)
 
@@ -139,13 +138,13 @@ def _number_terms(step: NumberColumns, weights: Floats) -> dict[str, Term]:
 
 
 def _category_terms(
-    step: CategoryColumns, weights: Floats, met: dict[str, bool]
+    step: CategoryColumns, weights: Vector, met: dict[str, bool]
 ) -> dict[str, Term]:
-    def term(name: str, encoder: Any, part: Floats) -> Term:
+    def term(name: str, encoder: Any, part: Vector) -> Term:
         lookup = np.append(part, 0.0)  # the last for values without a column
         known: dict[str, float] = {}
 
-        def add(column: Any) -> Floats:
+        def add(column: Any) -> Vector:
             codes, values = category_codes(column)
             new = np.array([value for value in values if value not in known], dtype=object)
             if new.size:
@@ -173,15 +172,15 @@ def _category_terms(
     return terms
 
 
-def _text_term(step: TextColumn, weights: Floats) -> Term:
-    def add(column: Any) -> Floats:
+def _text_term(step: TextColumn, weights: Vector) -> Term:
+    def add(column: Any) -> Vector:
         texts = column.to_pandas() if hasattr(column, "combine_chunks") else column
         return step.transform(texts.to_frame()) @ weights
 
     return add
 
 
-def _word_terms(step: TextColumn, weights: Floats) -> WordTerms:
+def _word_terms(step: TextColumn, weights: Vector) -> WordTerms:
     def add(column: Any) -> list[dict[str, float]]:
         matrix, names = (
             sp.csr_matrix(step.transform(column.to_frame())),
@@ -227,13 +226,13 @@ def missing_words(model: Model) -> dict[str, list[str]]:
     }
 
 
-def table_scores(model: Model) -> Callable[[Any], Floats]:
+def table_scores(model: Model) -> Callable[[Any], Vector]:
     """A function from frames with the model's columns to scores."""
     scorer = scorer_of(model.estimator)
     return scorer if scorer is not None else model.estimator.decision_function
 
 
-def probability_function(model: Model) -> Callable[[Floats], Floats] | None:
+def probability_function(model: Model) -> Callable[[Vector], Vector] | None:
     """A function from scores to probabilities of the positive label; None where the model was not
     calibrated.
     """
@@ -269,7 +268,7 @@ def n_matrix_columns(model: Model) -> int:
     return int(model.summary.get("n_columns", model.estimator.n_features_in_))
 
 
-def matrix_scores(model: Model, X: Any, path: Any) -> Floats:
+def matrix_scores(model: Model, X: Any, path: Any) -> Vector:
     """Scores of the rows of a matrix; columns beyond those of the model are ignored, missing ones
     are empty.
     """

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._typing import Vector
 from forerank.losses import (
     DirectLogistic,
     ErfcLogistic,
@@ -40,7 +41,6 @@ from forerank.pairsums import (
 
 __all__ = ["AllPairs"]
 
-Vector = NDArray[np.float64]
 
 _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]] = {
     Hinge: lambda blocks, s, _: SortedPairs(blocks, s, degree=1),

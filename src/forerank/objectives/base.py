@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from forerank._typing import Vector
 
 __all__ = [
     "Curved",

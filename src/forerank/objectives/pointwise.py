@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from forerank._typing import Vector
 from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
 
 __all__ = ["Pointwise", "Profiled"]
-
-Vector = NDArray[np.float64]
 
 
 class Pointwise:

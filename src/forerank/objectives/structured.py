@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from forerank._kernels import compiled
+from forerank._typing import Vector
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
 __all__ = [
@@ -50,7 +51,6 @@ __all__ = [
     "uniform",
 ]
 
-Vector = NDArray[np.float64]
 #: From the total weight of negatives above a place, and of all, to two shares: that of the place's pull on the scores,
 #: and that of its margin, both summed up to there.
 RankWeights = Callable[[Vector, float], tuple[Vector, Vector]]

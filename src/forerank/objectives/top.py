@@ -25,11 +25,10 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._typing import Vector
 from forerank.losses import Loss, get_loss
 
 __all__ = ["Top", "TopLinearization"]
-
-Vector = NDArray[np.float64]
 
 
 class Top:

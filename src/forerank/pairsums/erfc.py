@@ -27,12 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
 from forerank._kernels import compiled, in_row_chunks
+from forerank._typing import Vector
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 
 __all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
 
-Vector = NDArray[np.float64]
 
 # Below this, rounding in the sums would be larger than the error promised.
 _SMALLEST_EPS = 1e-13

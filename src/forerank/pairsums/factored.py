@@ -10,13 +10,11 @@ steps back.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forerank._typing import Vector
 from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["ExponentialPairs", "SquaredPairs"]
-
-Vector = NDArray[np.float64]
 
 
 class _FactoredPairs:

@@ -29,11 +29,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled, in_parallel
 from forerank._sorting import argsort
+from forerank._typing import Vector
 from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["SmoothedHingePairs", "SortedPairs", "margin_moments"]
-
-Vector = NDArray[np.float64]
 
 
 @compiled

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
 from forerank._kernels import compiled, in_parallel
+from forerank._typing import Vector
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
 from forerank.pairsums.logistic_grid import (
     CURVATURE,
@@ -29,7 +30,6 @@ from forerank.pairsums.logistic_grid import (
 
 __all__ = ["GriddedPairs"]
 
-Vector = NDArray[np.float64]
 
 # A pair costs about as much as this many multiplications of a convolution, one for each pair of
 # nodes.

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled
+from forerank._typing import Vector
 
 __all__ = ["LogisticSources"]
 
-Vector = NDArray[np.float64]
 
 STEPS_PER_UNIT = 16
 CELL_LENGTH = 64

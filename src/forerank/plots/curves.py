@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
 from forerank import metrics
+from forerank._typing import Vector
 from forerank.metrics.evaluation import shown
 from forerank.plots.displays import COLOURS, GREY, STYLE, HitsDisplay
 
 __all__ = ["draw_curves", "draw_precision_recall", "draw_roc", "mean_precision_recall", "mean_roc"]
 
-Floats = NDArray[np.float64]
 # Points of a curve beyond which a picture only grows in bytes.
 _MOST_POINTS = 400
 
@@ -55,7 +55,7 @@ def draw_curves(y_true: ArrayLike, y_score: ArrayLike, path: Any) -> None:
         figure.savefig(path, dpi=110, format="png")
 
 
-def draw_roc(ax: Any, fpr: Floats, tpr: Floats, auc: float) -> None:
+def draw_roc(ax: Any, fpr: Vector, tpr: Vector, auc: float) -> None:
     """A ROC curve, its area in the legend, and that of a random order."""
     ax.plot(*_thin(fpr, tpr), color=COLOURS[0], label=f"this ranking, AUC {shown(auc)}")
     ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="a random order, 0.5")
@@ -69,7 +69,7 @@ def draw_roc(ax: Any, fpr: Floats, tpr: Floats, auc: float) -> None:
 
 
 def draw_precision_recall(
-    ax: Any, recall: Floats, precision: Floats, average: float, share: float
+    ax: Any, recall: Vector, precision: Vector, average: float, share: float
 ) -> None:
     """Precision against recall, the average in the legend, and the share of positive rows: that of
     a random order.
@@ -82,7 +82,7 @@ def draw_precision_recall(
     ax.legend(loc="best")
 
 
-def mean_roc(y: NDArray, scores: NDArray, fold: NDArray | None = None) -> tuple[Floats, Floats]:
+def mean_roc(y: NDArray, scores: NDArray, fold: NDArray | None = None) -> tuple[Vector, Vector]:
     """The mean of the folds' ROC curves at each false positive rate, as corners of a line.
 
     A curve rises straight up where positive rows follow each other, so each rate has a lower and an
@@ -97,7 +97,7 @@ def mean_roc(y: NDArray, scores: NDArray, fold: NDArray | None = None) -> tuple[
 
 def mean_precision_recall(
     y: NDArray, scores: NDArray, fold: NDArray | None = None
-) -> tuple[Floats, Floats]:
+) -> tuple[Vector, Vector]:
     """The mean over the folds of the precision at the first place with a recall, as corners of a
     line of steps.
     """

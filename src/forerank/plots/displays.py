@@ -15,6 +15,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from forerank._text import figure_label
+from forerank._typing import Vector
 
 __all__ = [
     "COLOURS",
@@ -25,7 +26,6 @@ __all__ = [
     "TopStabilityDisplay",
 ]
 
-Floats = NDArray[np.float64]
 # The ranking itself comes first; the others follow where there are more.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#595959"
@@ -96,7 +96,7 @@ class HitsDisplay:
         self.name = name
         self.pos_label = pos_label
 
-    def hits_at(self, k: ArrayLike) -> Floats:
+    def hits_at(self, k: ArrayLike) -> Vector:
         """The hits expected among the first k rows, tied rows in any order."""
         return np.interp(np.asarray(k, dtype=np.float64), self.k, self.hits)
 
@@ -826,7 +826,7 @@ def _plain_counts(ax: Any) -> None:
     ax.xaxis.set_major_formatter(lambda value, position: f"{value:,.0f}")
 
 
-def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> Floats:
+def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> Vector:
     """Scores of a fitted estimator, higher for the positive class."""
     known = ("decision_function", "predict_proba")
     if method not in ("auto", *known):
@@ -869,7 +869,7 @@ def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> Floats:
 
 def _checked(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray, Floats, Floats]:
+) -> tuple[NDArray, Vector, Vector]:
     y = column_or_1d(y_true)
     scores = check_array(y_score, ensure_2d=False, dtype=np.float64, input_name="y_score")
     scores = column_or_1d(scores)
@@ -904,7 +904,7 @@ def _positive_label(y: ArrayLike, pos_label: Any, classes: Any = None) -> Any:
     return pos_label
 
 
-def _places(k: NDArray, fine: bool) -> Floats:
+def _places(k: NDArray, fine: bool) -> Vector:
     """Where a curve over k is drawn: on a log scale, or divided by k, a line between two points is
     not straight.
     """
@@ -917,7 +917,7 @@ def _places(k: NDArray, fine: bool) -> Floats:
     return np.unique(np.round(np.geomspace(1.0, last, _MOST_POINTS)).clip(max=last))
 
 
-def _within(ranks: Floats, cd: float | None) -> list[tuple[int, int]]:
+def _within(ranks: Vector, cd: float | None) -> list[tuple[int, int]]:
     """The first and the last of each largest set of methods, sorted by rank, within the critical
     difference.
     """

@@ -37,12 +37,11 @@ from numpy.typing import NDArray
 
 from forerank._kernels import compiled
 from forerank._sorting import argsort
+from forerank._typing import Index, Vector
 from forerank.design import Design
 
 __all__ = ["STRATEGIES", "Drawn", "PairSampler"]
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 Keys = NDArray[np.int64]
 Interval = tuple[float, float]
 

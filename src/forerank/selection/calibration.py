@@ -16,8 +16,8 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from forerank.estimators.base import Vector
-from forerank.selection.search import Data, Rows
+from forerank._typing import Index, Vector
+from forerank.selection.search import Data
 
 __all__ = ["calibration_folds", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
 
@@ -55,7 +55,7 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
     return np.array([0.0, logit(np.average(target, weights=w))])
 
 
-def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Rows, Rows]]:
+def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Index, Index]]:
     """Training and test rows: those of a splitter, or stratified folds; only such as have both
     classes to train on.
     """
@@ -74,13 +74,13 @@ def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Rows, Rows]]
 
 
 def out_of_fold_scores(
-    fitted: Callable[[Data], Any], data: Data, folds: list[tuple[Rows, Rows]], n_jobs: int | None
-) -> tuple[Vector, Rows]:
+    fitted: Callable[[Data], Any], data: Data, folds: list[tuple[Index, Index]], n_jobs: int | None
+) -> tuple[Vector, Index]:
     """Scores of the test rows of all folds by models fitted on the training rows, and the numbers
     of these rows.
     """
 
-    def scores(train: Rows, test: Rows) -> Vector:
+    def scores(train: Index, test: Index) -> Vector:
         return np.asarray(
             fitted(data.take(train)).decision_function(data.X[test]), dtype=np.float64
         )

@@ -14,9 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forerank._typing import Vector
 from forerank._validation import check_number, check_weights, stacklevel_outside
 from forerank.design import make_design
-from forerank.estimators.base import BaseRanker, Vector, available_or_remedy, refuse_more_than_two
+from forerank.estimators.base import BaseRanker, available_or_remedy, refuse_more_than_two
 from forerank.metrics.ranking import query_numbers
 from forerank.metrics.registry import FOR_GRADES, measure_named, metric_function
 from forerank.selection.calibration import (

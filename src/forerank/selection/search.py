@@ -23,16 +23,15 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from forerank._text import counted
+from forerank._typing import Index, Matrix, Vector
 from forerank._validation import check_number
 from forerank.design import make_design
-from forerank.estimators.base import Matrix, Vector
 from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
 from forerank.metrics.registry import Measure
 from forerank.selection.methods import METHODS, fitted_scaler, method_names, named_maps
 
 __all__ = ["Candidate", "Data", "Search", "drawn", "quick"]
 
-Rows = NDArray[np.intp]
 
 # Test rows are dealt into so many blocks; a method that is behind by so many standard errors of its
 # mean difference over the blocks is left out.
@@ -83,7 +82,7 @@ class Data:
     weight: Vector | None
     group: NDArray[np.integer] | None
 
-    def take(self, rows: Rows) -> "Data":
+    def take(self, rows: Index) -> "Data":
         return Data(
             self.X[rows],
             self.y[rows],
@@ -110,7 +109,7 @@ class Fold:
     test: Data
     n_list: int
 
-    def measured(self, measure: Measure, scores: Vector, rows: Rows | None = None) -> float:
+    def measured(self, measure: Measure, scores: Vector, rows: Index | None = None) -> float:
         """The measure on the test rows, or some of them; NaN where they are of one class."""
         data = self.test if rows is None else self.test.take(rows)
         scores = scores if rows is None else scores[rows]
@@ -204,7 +203,7 @@ class Search:
         for map_name in self.maps:
             yield from ((name, map_name, clone(made)) for name, made in fitting[:2])
 
-    def _split(self) -> list[tuple[Rows, Rows]]:
+    def _split(self) -> list[tuple[Index, Index]]:
         """Training and test rows of the folds; none where there is too little to split."""
         data, cv = self.data, self.ranker.cv
         splitter: Any
@@ -623,7 +622,7 @@ def _dealt(test: Data, rng: np.random.Generator) -> NDArray[np.intp]:
     return block
 
 
-def spread(train: Data, rng: np.random.Generator) -> Rows:
+def spread(train: Data, rng: np.random.Generator) -> Index:
     """An order of the rows in which every beginning has the shares of the classes, or whole groups."""
     if train.group is not None:
         _, group = np.unique(train.group, return_inverse=True)
@@ -635,7 +634,7 @@ def spread(train: Data, rng: np.random.Generator) -> Rows:
     return np.argsort(place, kind="stable")
 
 
-def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Rows:
+def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Index:
     """So many rows, with the shares of the classes, in their order; more where a class is rare."""
     rarest = int(np.unique(y, return_counts=True)[1].min())
     size = max(most, int(np.ceil(y.size * min(1.0, _FEWEST_OF_A_CLASS / rarest))))
@@ -644,12 +643,12 @@ def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Rows:
     return np.sort(spread(Data(None, y, None, group), np.random.default_rng(seed))[:size])
 
 
-def _highest(values: Vector) -> Rows:
+def _highest(values: Vector) -> Index:
     """The places of the highest value; differences by rounding do not count."""
     return np.flatnonzero(values >= np.nanmax(values) - 1e-12)
 
 
-def _middle(places: Rows) -> int:
+def _middle(places: Index) -> int:
     return int(places[(places.size - 1) // 2])
 
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled, in_row_chunks
+from forerank._typing import Vector
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress
 
 __all__ = ["Binned", "Stump", "boost"]
 
-Vector = NDArray[np.float64]
 
 # Added to W+ and W-, relative to the loss: keeps the step finite where a weak ranker makes no
 # mistake.

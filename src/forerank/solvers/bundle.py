@@ -23,9 +23,9 @@ gap by itself (maths/solvers.md, eq. 7).
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.newton import newton
@@ -34,7 +34,6 @@ from forerank.solvers.units import column_units
 
 __all__ = ["bundle"]
 
-Vector = NDArray[np.float64]
 
 # The smoothing begins at this width and is taken back by this factor at a time; each width is
 # solved to this relative gradient norm, and none with more than this many steps: what is missing

@@ -26,12 +26,12 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
 from forerank._kernels import compiled
+from forerank._typing import Vector
 from forerank.design.row_pairs import Differences, add, dot
 from forerank.solvers.result import Progress
 
 __all__ = ["DualResult", "dual_descent"]
 
-Vector = NDArray[np.float64]
 
 # A first measure of "settled", in units of the margin; tightened by this factor until the gap is
 # met.

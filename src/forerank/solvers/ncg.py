@@ -13,8 +13,8 @@ Stopping: ||gradient(w)|| <= tol ||gradient(0)|| in these units, the certificate
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Differentiable, Linearization
 from forerank.solvers.result import Progress, SolverResult, gap_bound
@@ -22,7 +22,6 @@ from forerank.solvers.units import column_units
 
 __all__ = ["ncg"]
 
-Vector = NDArray[np.float64]
 
 # The line search ends at this fraction of the slope at its start, or after so many trials.
 _SLOPE_LEFT = 0.1

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.result import Progress, SolverResult, gap_bound
@@ -33,7 +33,6 @@ from forerank.solvers.units import Units, column_units
 
 __all__ = ["NewtonPath", "newton", "onwards"]
 
-Vector = NDArray[np.float64]
 Preconditioner = Callable[[Vector], Vector]
 
 # Each sample on the way to all rows holds this fraction of the next one, and not fewer rows than

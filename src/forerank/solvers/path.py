@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forerank._typing import Vector
 from forerank.solvers import SolverResult
 
 __all__ = ["AlphaPath", "PathPoint", "Solve", "check_alphas"]
 
-Vector = NDArray[np.float64]
 # Fits at the present alpha of a ranker, from a start or from where it stands.
 Solve = Callable[..., SolverResult | None]
 

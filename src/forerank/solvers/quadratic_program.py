@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from forerank._typing import Vector
+
 __all__ = ["Bounds", "Gram", "Metric", "interior_point", "pivoting"]
 
-Vector = NDArray[np.float64]
 Solve = Callable[[Vector], Vector]
 
 _MAX_STEPS = 80

@@ -14,15 +14,13 @@ weights out.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forerank._kernels import compiled
+from forerank._typing import Index, Vector
 from forerank.design.row_pairs import add, dot
 
 __all__ = ["LOSSES", "CombinedDescent"]
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 LOSSES = ("hinge", "logistic", "squared")
 # The highest curvature of each.

@@ -19,16 +19,15 @@ of the dual falls below epsilon while w = 0 is still the better ranking.
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forerank._kernels import compiled
+from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.top import Top
 from forerank.solvers.result import Progress, SolverResult, relative_gap
 
 __all__ = ["DUAL_LOSSES", "accelerated_dual", "project_balanced", "project_capped", "refuse_loss"]
 
-Vector = NDArray[np.float64]
 
 DUAL_LOSSES = ("hinge", "squared_hinge")
 

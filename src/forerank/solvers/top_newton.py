@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from forerank._typing import Index, Vector
 from forerank.design import Design
 from forerank.losses import Loss
 from forerank.objectives.top import Top
@@ -31,8 +32,6 @@ from forerank.solvers.result import Progress, SolverResult, relative_gap
 
 __all__ = ["working_set_newton"]
 
-Vector = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 # Negatives that join the working set: this many, or as many as are active already.
 _FEWEST_JOINING = 20
@@ -107,8 +106,8 @@ class _WorkingSet:
     (`full`); by number.
     """
 
-    rows: Rows
-    full: Rows
+    rows: Index
+    full: Index
 
 
 def working_set_newton(
@@ -274,7 +273,7 @@ class _WorkingSetNewton:
         self.raise_bound(there.pull, modelled)
         return there if there.value < here.value else None
 
-    def weights(self, rows: Rows, full: Rows, x: Vector) -> Vector:
+    def weights(self, rows: Index, full: Index, x: Vector) -> Vector:
         """The solution of a programme as weights of the negatives that are allowed: below the caps,
         summing to one.
         """
@@ -361,7 +360,7 @@ class _WorkingSetNewton:
         return here
 
 
-def _highest(values: Vector, count: int) -> Rows:
+def _highest(values: Vector, count: int) -> Index:
     """The numbers of the largest values, from the largest on."""
     if count < values.size:
         some = np.argpartition(-values, count)[:count]
@@ -489,7 +488,7 @@ class _ColumnSpace(_Space):
         self._rows = np.empty((0, d))
         self._numbers = np.empty(0, dtype=np.intp)
 
-    def _centred(self, rows: Rows) -> Vector:
+    def _centred(self, rows: Index) -> Vector:
         if rows.size == 0:
             return np.empty((0, self.design.n_columns))
         return self.design.rows(rows).columns(0, self.design.n_columns) - self._origin

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.pointwise import Pointwise, Profiled
 from forerank.solvers.result import SolverResult
 
 __all__ = ["Units", "column_units"]
 
-Vector = NDArray[np.float64]
 
 # Rows of a sample that say enough about the size of a column.
 _SAMPLE_ROWS = 1_000

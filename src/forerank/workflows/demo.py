@@ -18,12 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forerank import metrics
+from forerank._typing import Vector
 from forerank.data.datasets import cut_into_grades
 from forerank.estimators import PairwiseRanker, PointwiseRanker
 
 __all__ = ["Comparison", "compare_rankers", "draw", "write_tables"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass

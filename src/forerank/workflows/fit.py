@@ -25,6 +25,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import estimators
 from forerank._text import counted, listed
+from forerank._typing import Vector
 from forerank.data.checks import data_warnings
 from forerank.data.columns import (
     COLUMN_TYPES,
@@ -37,7 +38,6 @@ from forerank.data.columns import (
     with_types,
 )
 from forerank.data.readers import (
-    DataFileError,
     Matrix,
     check_readable,
     file_kind,
@@ -48,6 +48,7 @@ from forerank.data.readers import (
     read_table,
     usual_encoding,
 )
+from forerank.exceptions import DataFileError
 from forerank.metrics.evaluation import Measure, measure
 from forerank.metrics.registry import measure_named
 from forerank.models import Model
@@ -77,7 +78,6 @@ __all__ = [
     "ranker_names",
 ]
 
-Floats = NDArray[np.float64]
 Say = Callable[[str], None]
 # Different strings in a column of a CSV file up to which it is kept as codes.
 _CATEGORIES = 4096
@@ -356,7 +356,7 @@ def _fit_rows(
     *,
     last: bool = False,
     chosen: Any = None,
-) -> tuple[Any, Any, Floats]:
+) -> tuple[Any, Any, Vector]:
     """Steps and ranker fitted on the first rows of an order, and the scores of the others."""
     if chosen is None:
         chosen = _chosen_on_some(steps, model, table, y, order[:n_train])
@@ -885,7 +885,7 @@ def _trimmed(codes: NDArray, values: NDArray, target: str) -> tuple[NDArray, NDA
     return np.append(places, -1)[codes], np.asarray(kept, dtype=object), notes
 
 
-def _unit(grades: Floats) -> float:
+def _unit(grades: Vector) -> float:
     """What grades are whole multiples of, such as 0.5 of 0, 0.5 and 1: estimators take whole
     numbers as classes.
 
@@ -969,7 +969,7 @@ class Evaluation:
     measures: list[Measure]
     parts: dict[str, list[Measure]]
     y: NDArray
-    scores: Floats
+    scores: Vector
     notes: list[str] = field(default_factory=list)
 
 

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from forerank._typing import Vector
 from forerank.data.files import first_line
 from forerank.metrics.registry import FOR_GRADES, measure_named, metric_function
 from forerank.selection.methods import method_names
@@ -31,7 +31,6 @@ __all__ = [
     "takes_sparse",
 ]
 
-Floats = NDArray[np.float64]
 
 _RIVALS = ("logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost")
 # Stands for logistic regression, or for grades, of which that fits a model each, for ridge
@@ -223,7 +222,7 @@ class _Scorer:
         return measure.function(y, scores_of(estimator, X))
 
 
-def scores_of(estimator: Any, X: Any) -> Floats:
+def scores_of(estimator: Any, X: Any) -> Vector:
     """decision_function, or the probability of the positive class, the expected grade of several,
     or predictions.
     """

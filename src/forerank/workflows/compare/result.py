@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import nctdtrinc
 
 from forerank._text import counted
+from forerank._typing import Vector
 from forerank.data.checks import DataWarning
 from forerank.metrics.evaluation import shown
 from forerank.metrics.registry import measure_title
 
 __all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
 
-Floats = NDArray[np.float64]
 
 _LEVEL = 0.05
 # Fewer folds than this leave the test with little power.
@@ -266,7 +266,7 @@ class Comparison:
                 found.append(near)
         return found
 
-    def _common(self, measure: str | None = None) -> tuple[list[str], Floats]:
+    def _common(self, measure: str | None = None) -> tuple[list[str], Vector]:
         """Methods with any value, and their values in the folds that all of these have."""
         values = {method: own for method, own in self.values(measure).items() if own}
         places = [

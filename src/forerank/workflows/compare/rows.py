@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_array
 
+from forerank._typing import Index, Vector
 from forerank.data.checks import DataWarning, data_warnings
 from forerank.data.columns import as_frame, column_name
 from forerank.data.readers import Matrix
@@ -23,8 +24,6 @@ from forerank.workflows import fit as workflow
 
 __all__ = ["Folds", "RowsToCompare", "digest_of", "read_rows"]
 
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Rows that stand for a table where its identity is asked for.
 _HASHED_ROWS = 1000
@@ -36,7 +35,7 @@ class RowsToCompare:
 
     table: Any  # of workflow
     y: NDArray
-    weights: Floats | None
+    weights: Vector | None
     classes: dict[str, int]
     notes: list[str]
 
@@ -92,7 +91,7 @@ class RowsToCompare:
         return workflow._first_rows(matrix, train.size), matrix[train.size :]
 
 
-def _reopen_gaps(matrix: Floats, steps: Any, frame: Any, order: Index) -> None:
+def _reopen_gaps(matrix: Vector, steps: Any, frame: Any, order: Index) -> None:
     """NaN again where a number was missing and had been filled."""
     for name, _, columns in steps.transformers_:
         if name in ("numbers", "dates"):
@@ -175,7 +174,7 @@ def _checked_matrix(X: Any, y: Any) -> tuple[Any, NDArray]:
     return X, labels
 
 
-def _checked_weights(sample_weight: ArrayLike, n: int) -> Floats:
+def _checked_weights(sample_weight: ArrayLike, n: int) -> Vector:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
+from forerank._typing import Index, Vector
 from forerank.data.files import first_line
 from forerank.metrics.registry import Measure, measure_named
 from forerank.workflows import fit as workflow
@@ -26,8 +27,6 @@ from forerank.workflows.compare.rows import RowsToCompare
 
 __all__ = ["check_same_methods", "in_time", "opened_record", "run_tasks", "tasks_of"]
 
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Sparse matrices of up to so many numbers are made dense for estimators that take no others.
 _LARGEST_DENSE = 2**27
@@ -158,7 +157,7 @@ def _one_class(train: NDArray, test: NDArray) -> str | None:
     return None
 
 
-def _dense(X: Any) -> Floats:
+def _dense(X: Any) -> Vector:
     if X.shape[0] * X.shape[1] > _LARGEST_DENSE:
         raise ValueError(
             f"it takes no sparse matrix, and {X.shape[0]} x {X.shape[1]} numbers are too many to store"
@@ -188,7 +187,7 @@ def _fit_arguments(
 
 
 def _measured(
-    test: dict[str, NDArray], scores: Floats, measures: list[Measure]
+    test: dict[str, NDArray], scores: Vector, measures: list[Measure]
 ) -> dict[str, float]:
     if not np.isfinite(scores).all():
         raise ValueError("some scores are not finite numbers")

@@ -49,7 +49,6 @@ from forerank.workflows.report.sentences import (
 
 __all__ = ["Report", "make_report"]
 
-Floats = NDArray[np.float64]
 Say = Callable[[str], None]
 _MOST_WEIGHTS = 20
 _MOST_WARNINGS = 20

@@ -13,13 +13,13 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, Stratified
 from sklearn.pipeline import Pipeline
 
 from forerank._text import counted
+from forerank._typing import Vector
 from forerank.data.files import first_line
 from forerank.models import Model
 from forerank.workflows.fit import _first_rows, explain
 
 __all__ = ["HeldOut", "cross_validate", "fit_all", "named_weights"]
 
-Floats = NDArray[np.float64]
 # Names and weights of more columns than this are not kept for every fold.
 _MOST_WEIGHTS = 100_000
 
@@ -50,9 +50,9 @@ class HeldOut:
         What the fits warned of.
     """
 
-    scores: Floats
+    scores: Vector
     fold: NDArray[np.intp]
-    by_model: Floats
+    by_model: Vector
     weights: list[dict[str, float]] = field(default_factory=list)
     choices: list[tuple[str, float | None]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ def cross_validate(
         [],
         problems,
     )
-    by_model: list[Floats] = []
+    by_model: list[Vector] = []
     one_class: list[str] = []
     for number, (train, test) in enumerate(splits):
         say(f"fold {number + 1} of {len(splits)}")
@@ -172,7 +172,7 @@ def _fitted(
     *,
     score: bool = True,
     chosen: Any = None,
-) -> tuple[Pipeline, Floats, Pipeline]:
+) -> tuple[Pipeline, Vector, Pipeline]:
     """Steps and ranker fitted on the first rows of an order, and the scores of all of them, in that
     order.
 
@@ -203,7 +203,7 @@ def _fitted(
     )
 
 
-def _scores(ranker: Any, X: Any) -> Floats:
+def _scores(ranker: Any, X: Any) -> Vector:
     if hasattr(ranker, "decision_function"):
         return np.asarray(ranker.decision_function(X), dtype=np.float64)
     return np.asarray(ranker.predict_proba(X)[:, -1], dtype=np.float64)

@@ -20,6 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from forerank._text import figure_label
+from forerank._typing import Vector
 from forerank.plots.curves import draw_precision_recall, draw_roc, mean_precision_recall, mean_roc
 from forerank.plots.displays import (
     COLOURS,
@@ -35,7 +36,6 @@ from forerank.workflows.report.sentences import figure, percent
 
 __all__ = ["Picture"]
 
-Floats = NDArray[np.float64]
 # Inches. Drawn about as large as a phone shows them, letters are large enough there and everywhere
 # else.
 _SIZE = (4.9, 3.7)
@@ -91,7 +91,7 @@ def _legend_below(ax: Any, columns: int) -> None:
     ax.figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def roc(y: NDArray, scores: Floats, fold: NDArray, auc: float, tpr_at_01: float) -> Picture:
+def roc(y: NDArray, scores: Vector, fold: NDArray, auc: float, tpr_at_01: float) -> Picture:
     """The mean of the folds' ROC curves; its area is the mean of their AUCs."""
     fpr, tpr = mean_roc(y, scores, fold)
     low, high = percent(tpr_at_01), percent(float(np.interp(0.1, fpr, tpr)))
@@ -105,7 +105,7 @@ def roc(y: NDArray, scores: Floats, fold: NDArray, auc: float, tpr_at_01: float)
     )
 
 
-def precision_recall(y: NDArray, scores: Floats, fold: NDArray, ap: float) -> Picture:
+def precision_recall(y: NDArray, scores: Vector, fold: NDArray, ap: float) -> Picture:
     """The mean of the folds' precisions at each recall; the area below it is the mean of their
     average precisions.
     """
@@ -121,7 +121,7 @@ def precision_recall(y: NDArray, scores: Floats, fold: NDArray, ap: float) -> Pi
     )
 
 
-def hits(y: NDArray, scores: Floats) -> Picture:
+def hits(y: NDArray, scores: Vector) -> Picture:
     """The share of hits among the first k rows."""
 
     def draw(ax: Any) -> None:
@@ -135,7 +135,7 @@ def hits(y: NDArray, scores: Floats) -> Picture:
     )
 
 
-def distributions(y: NDArray, scores: Floats, labels: Mapping[Any, str]) -> Picture:
+def distributions(y: NDArray, scores: Vector, labels: Mapping[Any, str]) -> Picture:
     """Places in the lists of the folds by class."""
     classes, counts = np.unique(y, return_counts=True)
     named = classes[::-1] if classes.size <= _MOST_MEDIANS else classes[[-1, 0]]
@@ -158,7 +158,7 @@ def distributions(y: NDArray, scores: Floats, labels: Mapping[Any, str]) -> Pict
     )
 
 
-def stability(by_model: Floats, seed: int, place: int) -> Picture:
+def stability(by_model: Vector, seed: int, place: int) -> Picture:
     """The overlap of the first k rows between the models of the folds."""
     at: list[float] = []
 
@@ -177,7 +177,7 @@ def stability(by_model: Floats, seed: int, place: int) -> Picture:
     )
 
 
-def reliability(y: NDArray, scores: Floats, fold: NDArray) -> Picture | None:
+def reliability(y: NDArray, scores: Vector, fold: NDArray) -> Picture | None:
     """How well scores can be read as probabilities, learnt on the other folds; None where nothing
     can be learnt.
 
@@ -241,7 +241,7 @@ def reliability(y: NDArray, scores: Floats, fold: NDArray) -> Picture | None:
 
 
 def weights(
-    names: Sequence[str], values: Floats, low: Floats | None, high: Floats | None
+    names: Sequence[str], values: Vector, low: Vector | None, high: Vector | None
 ) -> Picture:
     """Bars of the weights, with their range over the folds."""
 
