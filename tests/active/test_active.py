@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forerank import PairwiseRanker, PointwiseRanker, RankBoost, TopPush, datasets, metrics
+from forerank import PairwiseRanker, PointwiseRanker, RankBoost, TopPush, metrics
 from forerank.active import (
     Budget,
     Diverse,
@@ -46,6 +46,7 @@ from forerank.active import (
     relevance_posterior,
     simulate,
 )
+from forerank.data import datasets
 
 ALL = [LossMin(), LossMin(0.3), Entropy(), Uncertain(), Diverse(), Random(), Greedy()]
 DETERMINISTIC = [s for s in ALL if not isinstance(s, Random)]

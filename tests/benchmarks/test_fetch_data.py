@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.utils import Bunch
 
-from forerank import datasets
+from forerank.data import datasets
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "fetch_data.py"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the benchmarks are not here")

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from test_ranked import table
 from typer.testing import CliRunner
 
 import forerank
 from forerank.cli.app import app
 from forerank.models import load_model
 from forerank.workflows.demo import compare_rankers, table_rows
+from tables import table
 
 
 def run(*words, code=0, given=None):

@@ -152,7 +152,7 @@ def test_a_signal_leaves_no_copy_of_standard_input(work, tmp_path):
 
 def python(code, *words):
     """A program whose commands are replaced by some code."""
-    code = f"import forerank.cli.app, forerank.__main__ as program\ndef run():\n{code}\nforerank.cli.run = run\nprogram.main()"
+    code = f"import forerank.cli.app, forerank.__main__ as program\ndef run():\n{code}\nforerank.cli.app.run = run\nprogram.main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -24,10 +24,12 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import hostile
-from forerank import PairwiseRanker, _terminal, displays
+from forerank import PairwiseRanker
 from forerank._text import printable, printable_json
+from forerank.cli import terminal
 from forerank.cli.app import app
 from forerank.models import read_card
+from forerank.plots import displays
 
 TITLE, RED, CSI, TURNED, BACK, LINE = "\x1b]0;pwned\x07", "\x1b[31m", "\x9b", "\u202e", "\r", "\n"
 ALL = TITLE + RED + CSI + TURNED + BACK + LINE
@@ -268,7 +270,7 @@ def test_warnings_are_printable(tmp_path):
 
 
 def test_unexpected_errors_are_printable(capsys):
-    _terminal._show_exception(TypeError, TypeError(ALL), None)
+    terminal._show_exception(TypeError, TypeError(ALL), None)
     shown = capsys.readouterr().err
     assert "TypeError: \\x1b" in shown
     assert not raw(shown)

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from forerank import PairwiseRanker, datasets, metrics
+from forerank import PairwiseRanker, metrics
+from forerank.data import datasets
 
 
 @pytest.fixture

@@ -31,7 +31,6 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
-from test_ranked import table
 from threadpoolctl import threadpool_info
 from typer.testing import CliRunner
 
@@ -44,6 +43,7 @@ from forerank.selection.ranker import method_names
 from forerank.workflows.compare import Comparison, corrected_t_test, holm
 from forerank.workflows.compare.methods import chosen_methods, seeded
 from forerank.workflows.compare.rows import read_rows
+from tables import table
 
 DUMMY = "sklearn.dummy.DummyClassifier"
 PAIRS = "PairwiseRanker(alpha=0.01)"

@@ -17,7 +17,6 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
-from test_ranked import table
 
 from forerank import PairwiseRanker, Ranker
 from forerank.data.columns import NumberColumns
@@ -28,6 +27,7 @@ from forerank.models import Model, load_model, read_card, save_model
 from forerank.models.onnx import save_onnx, to_onnx, to_sklearn
 from forerank.models.ranked_list import rank_file, rank_frame
 from forerank.workflows.fit import evaluate, explain, fit, make_ranker, ranker_names
+from tables import table
 
 
 def typed(n=300, seed=0):
