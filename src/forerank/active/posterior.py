@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._sorting import argsort
 from forerank._typing import Index, Vector
+from forerank.estimators.scores import check_scores
 from forerank.metrics.ranking import deal_out, query_numbers
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
@@ -188,22 +189,3 @@ def group_numbers(groups: Any, n_rows: int) -> Index | None:
         ):
             labels = np.asarray(labels)
     return query_numbers(labels, n_rows)
-
-
-def check_scores(scores: ArrayLike) -> Vector:
-    """Scores as doubles; NaN and infinities, which have no distances, are refused with the row
-    named.
-    """
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("scores must be real numbers, one per row.") from None
-    if values.ndim != 1:
-        raise ValueError(
-            f"scores has shape {values.shape}; a one-dimensional array is expected, one score per row."
-        )
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise ValueError(f"The score of row {row} is {values[row]}; scores must be finite.")
-    return values

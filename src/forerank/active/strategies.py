@@ -25,13 +25,13 @@ from forerank._sorting import argsort
 from forerank._typing import Index, Vector
 from forerank.active.posterior import (
     SortedGroups,
-    check_scores,
     group_numbers,
     posterior_of,
     sort_groups,
     threshold_of,
 )
 from forerank.estimators.pool import UNLABELLED
+from forerank.estimators.scores import check_scores, score_rows
 from forerank.metrics.ranking import deal_out
 
 __all__ = [
@@ -349,23 +349,6 @@ def make_strategy(strategy: str | Strategy) -> Strategy:
     raise ValueError(
         f"strategy must be one of {', '.join(map(repr, STRATEGIES))} or a forerank.active.Strategy; got {strategy!r}."
     )
-
-
-def score_rows(scorer: Any, X: Any) -> Vector:
-    """Scores of any fitted scorer: its decision function, its probability of the last class, or its
-    predictions.
-    """
-    if hasattr(scorer, "decision_function"):
-        scores = scorer.decision_function(X)
-    elif hasattr(scorer, "predict_proba"):
-        scores = np.asarray(scorer.predict_proba(X))[:, -1]
-    elif hasattr(scorer, "predict"):
-        scores = scorer.predict(X)
-    else:
-        raise TypeError(
-            f"{type(scorer).__name__} cannot score rows: it has none of decision_function, predict_proba and predict."
-        )
-    return check_scores(scores)
 
 
 def can_fit(y: NDArray, qid: Any) -> bool:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from forerank._text import figure_label
 from forerank._typing import Vector
+from forerank.estimators.scores import score_rows
 
 __all__ = [
     "COLOURS",
@@ -842,29 +843,7 @@ def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> Vector:
             f"{type(estimator).__name__} has no {wanted}, so it gives no scores to draw."
         )
     check_is_fitted(estimator)
-    scores = np.asarray(getattr(estimator, usable[0])(X), dtype=np.float64)
-    classes = getattr(estimator, "classes_", None)
-    first = (
-        pos_label is not None
-        and classes is not None
-        and len(classes) == 2
-        and pos_label == classes[0]
-    )
-    if (
-        pos_label is not None
-        and classes is not None
-        and pos_label not in np.asarray(classes).tolist()
-    ):
-        raise ValueError(
-            f"pos_label={pos_label!r} is not a valid label: it should be one of {list(classes)}."
-        )
-    if scores.ndim == 2:
-        if scores.shape[1] != 2:
-            raise ValueError(
-                f"{type(estimator).__name__} scores {scores.shape[1]} classes; two are expected."
-            )
-        return scores[:, 0 if first else 1]
-    return -scores if first else scores
+    return score_rows(estimator, X, methods=tuple(usable), pos_label=pos_label)
 
 
 def _checked(

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from forerank._typing import Vector
 from forerank.data.files import first_line
+from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import FOR_GRADES, measure_named, metric_function
 from forerank.selection.methods import method_names
 from forerank.workflows import fit as workflow
@@ -26,7 +26,6 @@ __all__ = [
     "Method",
     "chosen_methods",
     "measure_names",
-    "scores_of",
     "seeded",
     "takes_sparse",
 ]
@@ -219,22 +218,7 @@ class _Scorer:
         # a fold count.
         n = X.shape[0]
         measure = measure_named(self.metric).on_part(n, n if self.grouped else self.list_rows)
-        return measure.function(y, scores_of(estimator, X))
-
-
-def scores_of(estimator: Any, X: Any) -> Vector:
-    """decision_function, or the probability of the positive class, the expected grade of several,
-    or predictions.
-    """
-    if hasattr(estimator, "decision_function"):
-        scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        if scores.ndim == 1:
-            return scores
-    if hasattr(estimator, "predict_proba"):
-        return np.asarray(estimator.predict_proba(X), dtype=np.float64) @ np.asarray(
-            estimator.classes_, np.float64
-        )
-    return np.asarray(estimator.predict(X), dtype=np.float64)
+        return measure.function(y, score_rows(estimator, X))
 
 
 def _form(estimator: Any) -> str:

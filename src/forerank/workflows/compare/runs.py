@@ -20,9 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from forerank._typing import Index, Vector
 from forerank.data.files import first_line
+from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import Measure, measure_named
 from forerank.workflows import fit as workflow
-from forerank.workflows.compare.methods import Method, scores_of, seeded, takes_sparse
+from forerank.workflows.compare.methods import Method, seeded, takes_sparse
 from forerank.workflows.compare.rows import RowsToCompare
 
 __all__ = ["check_same_methods", "in_time", "opened_record", "run_tasks", "tasks_of"]
@@ -138,7 +139,7 @@ def _fitted_record(
     begin = perf_counter()
     estimator.fit(X_train, train["y"], **extra)
     fitted = perf_counter()
-    scores = scores_of(estimator, X_test)
+    scores = score_rows(estimator, X_test)
     scored = perf_counter()
     measured = _measured(test, scores, measures)
     found = place | {"value": measured[measures[0].name], "measures": measured}
@@ -189,8 +190,6 @@ def _fit_arguments(
 def _measured(
     test: dict[str, NDArray], scores: Vector, measures: list[Measure]
 ) -> dict[str, float]:
-    if not np.isfinite(scores).all():
-        raise ValueError("some scores are not finite numbers")
     y, extra = test["y"], {name: part for name, part in test.items() if name != "y"}
     found = {}
     with warnings.catch_warnings():

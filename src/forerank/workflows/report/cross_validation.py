@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.files import first_line
+from forerank.estimators.scores import score_rows
 from forerank.models import Model
 from forerank.workflows.fit import _first_rows, explain
 
@@ -186,7 +187,7 @@ def _fitted(
         rows = _first_rows(X, n_train), y[order[:n_train]]
         ranker = clone(model).fit(*rows, **extra)
         alike = ranker if chosen is None else copy(chosen).refit(*rows, **extra)
-        scores = _scores(ranker, X) if score else np.empty(0)
+        scores = score_rows(ranker, X) if score else np.empty(0)
     for each in caught:
         if issubclass(each.category, UserWarning):
             line = first_line(
@@ -194,19 +195,11 @@ def _fitted(
             )
             if f"{line}." not in cautions:
                 cautions.append(f"{line}.")
-    if not np.isfinite(scores).all():
-        raise ValueError("the model gave scores that are not finite numbers")
     return (
         Pipeline([("columns", steps), ("ranker", ranker)]),
         scores,
         Pipeline([("columns", steps), ("ranker", alike)]),
     )
-
-
-def _scores(ranker: Any, X: Any) -> Vector:
-    if hasattr(ranker, "decision_function"):
-        return np.asarray(ranker.decision_function(X), dtype=np.float64)
-    return np.asarray(ranker.predict_proba(X)[:, -1], dtype=np.float64)
 
 
 def _splits(
