@@ -25,11 +25,11 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from forerank._text import counted, listed
+from forerank.data.column_kinds import COLUMN_TYPES
 from forerank.data.csv import named
 from forerank.data.readers import LARGEST_EXACT, to_frame
 
 __all__ = [
-    "COLUMN_TYPES",
     "CategoryColumns",
     "ColumnPlan",
     "MixedColumn",
@@ -45,9 +45,6 @@ __all__ = [
     "value_places",
     "with_types",
 ]
-
-# What a column may be said to be, and the list of a plan that it goes to.
-COLUMN_TYPES = {"number": "numbers", "category": "categories", "text": "texts", "date": "dates"}
 
 # Values that words are counted in.
 _LOOKED_AT = 20_000

@@ -26,6 +26,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import forerank
+from forerank.data.column_kinds import COLUMN_KINDS
 from forerank.data.files import first_line, opened_atomically, refuse_existing
 from forerank.exceptions import ModelFileError, Refused
 from forerank.models.aliases import with_present_names
@@ -48,8 +49,6 @@ _MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
 # Of the card, in bytes: the names of 100,000 columns, twice, with 80 letters each. It is parsed
 # before it is trusted.
 _MOST_OF_CARD = 1 << 24
-# What a column may be for a model, as `forerank.data.columns` says it.
-COLUMN_KINDS = ("number", "category", "text", "date", "date with zone")
 _MEASURE = {"name": str, "value": float, "low": float | None, "high": float | None}
 
 

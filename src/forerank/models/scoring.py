@@ -6,7 +6,7 @@ one look-up. The terms are also what explains a score.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from forerank._text import counted, listed
 from forerank._typing import Vector
+from forerank.data.column_kinds import arrow_types
 from forerank.data.columns import (
     CategoryColumns,
     NumberColumns,
@@ -32,7 +33,6 @@ from forerank.selection.calibration import sigmoid
 
 __all__ = [
     "LinearScorer",
-    "arrow_types",
     "column_types",
     "last_step",
     "matrix_scores",
@@ -196,20 +196,6 @@ def _word_terms(step: TextColumn, weights: Vector) -> WordTerms:
 
 
 # --- Rows as a model expects them ---
-
-
-def arrow_types(columns: Mapping[str, str]) -> dict[str, Any]:
-    """The pyarrow types to read columns with, whatever a file looks like."""
-    import pyarrow as pa
-
-    kinds = {  # those of COLUMN_KINDS
-        "number": pa.float64(),
-        "category": pa.dictionary(pa.int32(), pa.string()),
-        "text": pa.string(),
-        "date": pa.timestamp("us"),
-        "date with zone": pa.timestamp("us", "UTC"),
-    }
-    return {name: kinds[kind] for name, kind in columns.items()}
 
 
 def column_types(model: Model) -> dict[str, Any]:

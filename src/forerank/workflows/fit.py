@@ -27,8 +27,8 @@ from forerank import estimators
 from forerank._text import counted, listed
 from forerank._typing import Vector
 from forerank.data.checks import data_warnings
+from forerank.data.column_kinds import COLUMN_TYPES, arrow_types
 from forerank.data.columns import (
-    COLUMN_TYPES,
     MixedColumn,
     as_frame,
     column_name,
@@ -54,7 +54,6 @@ from forerank.metrics.registry import measure_named
 from forerank.models import Model
 from forerank.models.scoring import (
     LinearScorer,
-    arrow_types,
     last_step,
     matrix_scores,
     missing_words,

@@ -1,0 +1,229 @@
+"""Labels of rows: two classes of which one is positive, or grades.
+
+labels = read_labels(frame["bought"], "bought", positive="yes")
+labels.y           # True for the positive rows; integers for grades
+labels.classes     # {"yes": 120, "no": 880}
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank._typing import Mask, Vector
+from forerank.data.columns import as_frame, distinct
+
+__all__ = ["Labels", "is_unlabelled", "label_text", "read_labels"]
+
+# Most grades of a target; a column of more different numbers is a quantity.
+_MOST_GRADES = 32
+# Names of a positive class, in small letters, that are understood without a note.
+_POSITIVE_NAMES = ("y", "yes", "t", "true", "p", "pos", "positive")
+# Labels that a message lists.
+_LABELS_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels that rankers accept, and the names of the classes.
+
+    Attributes
+    ----------
+    y : array of bool, or of numbers
+        True for the positive rows; or grades as integers, those of the column divided by `unit`.
+    classes : dict
+        Number of rows of each class, by its name.
+    positive, negative : str or None
+        Names of the two classes; None for grades. `negative` is None where several labels are
+        negative.
+    unit : float
+        Step of the grades, such as 0.5 for 0, 0.5 and 1; 1.0 for classes.
+    notes : list of str
+        Information for the user.
+    """
+
+    y: NDArray
+    classes: dict[str, int]
+    positive: str | None = None
+    negative: str | None = None
+    unit: float = 1.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def graded(self) -> bool:
+        """Whether the labels are grades."""
+        return self.positive is None
+
+
+def _label_error(
+    problem: str, row: int | None = None, arguments: Mapping[str, Any] | None = None
+) -> Exception:
+    return ValueError(problem if row is None else f"row {row + 1:,}: {problem}")
+
+
+def read_labels(
+    column: Any,
+    target: str,
+    positive: Any = None,
+    negative: str | None = None,
+    error: Callable[..., Exception] = _label_error,
+) -> Labels:
+    """Labels of a column (a pandas series or an array).
+
+    Parameters
+    ----------
+    column : series or array
+    target : str
+        Name of the column, for messages.
+    positive : label, optional
+        The positive class. By default the larger of two labels; numbers of more than two values are
+        grades.
+    negative : label, optional
+        The only other label that may occur.
+    error : callable
+        Makes the exception from a message, a row (counted from 0) and helpful arguments.
+    """
+    codes, values, notes = _coded(column, target)
+    if (codes < 0).any():
+        n_missing = int(np.count_nonzero(codes < 0))
+        problem = f"the label {target!r} is missing here ({n_missing:,} of {codes.size:,} rows "
+        problem += f"{'has' if n_missing == 1 else 'have'} none); give it, or skip the rows without"
+        raise error(f"{problem} a label", int(np.argmax(codes < 0)), {"skip_unlabelled": True})
+    ascending = np.argsort(values)
+    shown = _listed(values[ascending])
+    if values.size < 2:
+        problem = (
+            f"all labels in {target!r} are {shown}; ranking needs rows of at least two classes"
+        )
+        raise error(problem)
+    if positive is not None:
+        hit = np.array([_same_label(value, positive) for value in values])
+        if not hit.any():
+            raise error(f"no label in {target!r} is {positive!r}; there are {shown}")
+        others = values[~hit] if negative is not None else values[:0]
+        others = [value for value in others if not _same_label(value, negative)]
+        if others:
+            problem = f"labels in {target!r} that are neither {positive!r} nor {negative!r}"
+            raise error(f"{problem}: {_listed(others)}")
+        return _classes(hit[codes], str(positive).strip(), negative, notes)
+    if not np.issubdtype(values.dtype, np.number):
+        _check_strings(codes, values, target, shown, error)
+    if values.size == 2:
+        low, high = values[ascending]
+        if isinstance(high, str) and not _is_number(high) and high.lower() not in _POSITIVE_NAMES:
+            note = f"{high!r} is taken for the positive label, being the later word; if it is not,"
+            notes.append(f"{note} name the positive one")
+        return _classes(codes == ascending[1], label_text(high), label_text(low), notes)
+    if values.size > _MOST_GRADES:
+        problem = (
+            f"{target!r} has {values.size} different numbers; a ranker takes two classes or up"
+        )
+        problem += f" to {_MOST_GRADES} grades. Cut it into grades, or name the positive value"
+        raise error(problem, arguments={"positive": "LABEL"})
+    counts = np.bincount(codes)
+    classes = {label_text(values[k]): int(counts[k]) for k in ascending}
+    grades = values.astype(np.float64)
+    unit = _unit(grades)
+    y = (grades if unit == 1.0 else np.round(grades / unit))[codes]
+    return Labels(y, classes, unit=unit, notes=notes)
+
+
+def is_unlabelled(column: Any) -> Mask:
+    """Rows without a label: the value is missing, or consists of spaces."""
+    import pandas as pd
+
+    codes, values = distinct(pd.Series(column))
+    blank = np.array([isinstance(value, str) and not value.strip() for value in values] + [True])
+    return blank[codes]
+
+
+def label_text(value: Any) -> str:
+    """A label as text; integers without a decimal point."""
+    if isinstance(value, int | float | np.number):
+        return str(int(value)) if float(value).is_integer() else str(float(value))
+    return str(value)
+
+
+def _coded(column: Any, target: str) -> tuple[NDArray, NDArray, list[str]]:
+    """Number of each row's label (-1: missing), the labels, and a note on spaces around them."""
+    import pandas as pd
+
+    codes, found = distinct(as_frame(pd.DataFrame({target: column}))[target])
+    values = np.asarray(found)
+    if np.issubdtype(values.dtype, np.number):
+        return codes, values, []
+    values = np.array([str(value) for value in found], dtype=object)
+    trimmed = np.array([value.strip() for value in values], dtype=object)
+    changed = np.flatnonzero(trimmed != values)
+    if not changed.size:
+        return codes, values, []
+    new_codes, kept = pd.factorize(np.array([text or None for text in trimmed], dtype=object))
+    counts = np.bincount(codes[codes >= 0], minlength=values.size)
+    shown = [f"{values[k]!r} ({counts[k]:,}) as {trimmed[k]!r}" for k in changed if trimmed[k]]
+    shown = shown[:3] + (["..."] if len(shown) > 3 else [])
+    note = f"labels in {target!r} are read without the spaces around them: {', '.join(shown)}"
+    codes = np.append(new_codes, -1)[codes]  # the last entry is for missing labels
+    return codes, np.asarray(kept, dtype=object), [note] if shown else []
+
+
+def _check_strings(
+    codes: NDArray, values: NDArray, target: str, shown: str, error: Callable[..., Exception]
+) -> None:
+    """An error where strings need a positive label: numbers among them, or more than two values."""
+    advice = {"positive": "LABEL"}
+    words = np.array([not _is_number(value) for value in values])
+    if words.any() and not words.all():
+        rows = words[codes]
+        row = int(np.argmax(rows if rows.mean() <= 0.5 else ~rows))
+        problem = f"mixed labels in {target!r}: {values[codes[row]]!r} among {shown}"
+        raise error(f"{problem}; name the positive one", row, advice)
+    if values.size > 2:
+        problem = f"{target!r} has {values.size} different labels ({shown}); name the positive one"
+        raise error(problem, arguments=advice)
+
+
+def _unit(grades: Vector) -> float:
+    """The largest number of which all grades are integer multiples: 0.5 for 0, 0.5 and 1.
+
+    Estimators accept integers as classes. Measures do not depend on the unit: the gain of NDCG is
+    linear.
+    """
+    for parts in (*range(1, 101), 1000, 10_000, 1_000_000):
+        scaled = grades * parts
+        rounded = np.round(scaled)
+        close = np.allclose(scaled, rounded, rtol=0, atol=1e-6)
+        if close and np.unique(rounded).size == grades.size:
+            return 1.0 / parts
+    shown = ", ".join(map(label_text, grades[:_LABELS_SHOWN]))
+    raise ValueError(f"The grades {shown} have no common unit; round them.")
+
+
+def _same_label(value: Any, wanted: Any) -> bool:
+    """Whether two labels are the same string, or the same number: 1, 1.0 and "1"."""
+    texts = [str(label).strip() for label in (value, wanted)]
+    texts = [text.lower() if text.lower() in ("true", "false") else text for text in texts]
+    if texts[0] == texts[1]:
+        return True
+    return _is_number(value) and _is_number(wanted) and float(value) == float(wanted)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _classes(hit: Mask, positive: str, negative: str | None, notes: list[str]) -> Labels:
+    n_positive = int(np.count_nonzero(hit))
+    classes = {positive: n_positive, negative or f"not {positive}": int(hit.size - n_positive)}
+    return Labels(hit, classes, positive, negative, notes=notes)
+
+
+def _listed(values: Any) -> str:
+    """Labels in a message: strings in quotes, so that spaces are seen."""
+    shown = [repr(v) if isinstance(v, str) else label_text(v) for v in values[:_LABELS_SHOWN]]
+    return ", ".join([*shown, "..."] if len(values) > _LABELS_SHOWN else shown)

@@ -1,0 +1,349 @@
+"""A ranking problem: rows with labels, and perhaps groups and weights, read from any source.
+
+    options = ReadOptions(delimiter=";", drop=["customer id"])
+    problem = read_problem("leads.csv", "bought", positive="yes", options=options)
+    problem.rows, problem.y, problem.groups, problem.weights
+    problem.labels.classes, problem.notes, problem.column_kinds
+    steps, X = problem.prepare(order, n_train)  # columns fitted on the first rows of an order
+    problem.forget_rows()                       # once the matrix is all that is needed
+
+`read_problem` is the only way in: fit, compare and report call it with the same arguments.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils import check_array
+
+from forerank._text import counted, listed
+from forerank._typing import Index, Vector
+from forerank.data.checks import DataWarning, data_warnings
+from forerank.data.columns import (
+    ColumnPlan,
+    MixedColumn,
+    as_frame,
+    column_name,
+    mixed_columns,
+    plan_columns,
+    with_types,
+)
+from forerank.data.labels import Labels, read_labels
+from forerank.data.readers import Matrix, pick_columns
+from forerank.data.source import DataSource, ReadOptions, is_frame
+from forerank.metrics.ranking import query_numbers
+
+__all__ = ["RankingProblem", "ReadOptions", "first_rows", "read_problem"]
+
+# Columns of numbers and strings that have a note each: for each note a CSV file is read again, up
+# to the first string.
+_MIXED_NOTES = 8
+
+
+@dataclass
+class RankingProblem:
+    """Rows with labels, and perhaps groups and weights.
+
+    Attributes
+    ----------
+    source : DataSource
+        Where the rows came from; `source.error` makes errors that name it.
+    rows : DataFrame, CSR matrix or array
+        The columns that are used. None after `forget_rows`.
+    labels : Labels
+        Names and counts of the classes, and `labels.y`.
+    y : array
+        Labels that rankers accept: True for positive rows, or grades.
+    target : str
+    groups : array of int, or None
+        Number of each row's group.
+    weights : array or None
+    plan : ColumnPlan or None
+        Treatment of the columns of a table; None for a matrix.
+    column_kinds : dict
+        Kind of each column that is used, as in a model file; empty for a matrix.
+    read_settings : dict
+        Entries of a model's summary by which new files are read in the same way.
+    notes : list of str
+        Information for the user on columns, rows and labels.
+    """
+
+    source: DataSource
+    rows: Any
+    labels: Labels
+    y: NDArray
+    target: str
+    groups: Index | None = None
+    weights: Vector | None = None
+    plan: ColumnPlan | None = None
+    column_kinds: dict[str, str] = field(default_factory=dict)
+    read_settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def graded(self) -> bool:
+        """Whether the labels are grades."""
+        return self.labels.graded
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups; None where there are none."""
+        return None if self.groups is None else int(np.unique(self.groups).size)
+
+    def warnings(self) -> list[DataWarning]:
+        """Problems of the data that make results too good, or uncertain."""
+        return data_warnings(self.rows, self.y, qid=self.groups)
+
+    def summary(self) -> dict[str, Any]:
+        """Entries of a model's summary: number of rows, classes and groups."""
+        names = ("positive", "negative", "classes")
+        labels = {name: getattr(self.labels, name) for name in names}
+        return {"rows": int(self.y.size), **labels, "groups": self.n_groups}
+
+    def steps(self) -> Any:
+        """The transformer of the columns, not fitted."""
+        if self.plan is not None:
+            return self.plan.transformer()
+        if sp.issparse(self.rows):
+            return MaxAbsScaler()
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        return make_pipeline(imputer, StandardScaler())
+
+    def prepare(self, order: Index, n_train: int) -> tuple[Any, Any]:
+        """The transformer fitted on the first `n_train` rows of an order, and the matrix of all."""
+        steps = self.steps()
+        if self.plan is not None:
+            all_rows = n_train == len(self.rows)  # then a copy is saved
+            steps.fit(self.rows if all_rows else self.rows.iloc[order[:n_train]])
+            return steps, steps.transform_rows(self.rows, order)
+        X = self.rows if np.array_equal(order, np.arange(order.size)) else self.rows[order]
+        steps.fit(first_rows(X, n_train))
+        return steps, steps.transform(X)
+
+    def forget_rows(self) -> None:
+        """Release the memory of the rows."""
+        self.rows = None
+
+
+def read_problem(
+    data: Any,
+    target: Any = None,
+    *,
+    group: Any = None,
+    positive: Any = None,
+    qid: Any = None,
+    sample_weight: ArrayLike | None = None,
+    options: ReadOptions | None = None,
+) -> RankingProblem:
+    """Rows with labels from a file, a frame, or arrays.
+
+    Parameters
+    ----------
+    data : path, pandas or polars frame, Matrix, array or sparse matrix
+    target : str or array-like, optional
+        Name of the column of labels, or labels of a frame or an array. svmlight files, NumPy
+        archives and `Matrix` have their own.
+    group : str, optional
+        Column of groups.
+    positive : label, optional
+        The positive class; see `forerank.data.labels.read_labels`.
+    qid, sample_weight : array-likes, optional
+        Groups and weights, one for each row of the data.
+    options : ReadOptions, optional
+    """
+    data, target = _with_labels(data, target)
+    source = DataSource(data, options)
+    problem = (_read_table if source.is_table else _read_matrix)(source, target, group, positive)
+    n = problem.y.size
+    if source.selected is not None:
+        qid = None if qid is None else np.asarray(qid)[source.selected]
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)[source.selected]
+    if qid is not None:
+        if problem.groups is not None:
+            raise ValueError("Groups were given twice, by a column and as qid; give them once.")
+        problem.groups = query_numbers(qid, n)
+    if sample_weight is not None:
+        problem.weights = _checked_weights(sample_weight, n)
+    return problem
+
+
+def first_rows(X: Any, n: int) -> Any:
+    """The first n rows of a matrix, without a copy."""
+    if n == X.shape[0]:
+        return X
+    if not sp.issparse(X):
+        return X[:n]
+    end = X.indptr[n]
+    parts = (X.data[:end], X.indices[:end], X.indptr[: n + 1])
+    return sp.csr_matrix(parts, shape=(n, X.shape[1]), copy=False)
+
+
+def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
+    """Data that hold their labels, and the name of the column; an array becomes a `Matrix`."""
+    in_file = isinstance(data, Matrix | str | PathLike)
+    has_levels = is_frame(data) and getattr(data.columns, "nlevels", 1) > 1
+    if np.ndim(target) == 0 or (isinstance(target, tuple) and has_levels):
+        if not in_file and not is_frame(data):
+            kind = type(data).__name__
+            raise ValueError(
+                f"data is {kind}: give its labels, one for each row, as the second argument."
+            )
+        return data, target
+    if in_file:
+        raise ValueError("A file has its labels in a column: give the name of it, not an array.")
+    if is_frame(data):
+        data, name = as_frame(data), "label"
+        while name in data.columns:
+            name = f"_{name}"
+        return data.assign(**{name: _checked_labels(target, len(data))}), name
+    X = check_array(data, accept_sparse="csr", ensure_all_finite="allow-nan", input_name="X")
+    return Matrix(X, _checked_labels(target, X.shape[0]), None), None
+
+
+def _checked_labels(y: Any, n: int) -> NDArray:
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"The labels have shape {labels.shape}, and there are {n} rows; give one for each row."
+        )
+    return labels
+
+
+def _checked_weights(sample_weight: ArrayLike, n: int) -> Vector:
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; expected {n} finite weights of at least 0."
+        )
+    return weights
+
+
+def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> RankingProblem:
+    options = source.options
+    types, drop = dict(options.types or {}), list(options.drop)
+    target, group = (None if name is None else column_name(name) for name in (target, group))
+    _check_untyped(types, target, group, drop)
+    group_kind = {} if group is None else {group: "text"}  # names, also where they are numbers
+    frame = source.frame({**source.with_zones(types), **group_kind})
+    if target is None:
+        raise source.error(f"name the target, one of the columns {listed(frame.columns)}")
+    pick_columns(source.path, list(frame.columns), target, group, *drop, *types)
+    settings: dict[str, Any] = {} if source.encoding is None else {"encoding": source.encoding}
+    notes: list[str] = []
+    if options.skip_unlabelled:
+        settings["skip_unlabelled"] = True
+        notes = source.select_labelled(frame[target], target)
+        frame = frame if source.selected is None else frame.iloc[source.selected]
+    label_column, groups = frame[target], None
+    if group is not None:
+        groups = np.unique(source.group_names(frame, group), return_inverse=True)[1]
+    frame = with_types(frame, types, source.error)
+    excluded = {target, group, *drop}
+    mixed = mixed_columns(frame, exclude={*excluded, *types})
+    missing = {column.name: column.words for column in mixed if column.is_number}
+    if missing:
+        numbers = dict.fromkeys(missing, "number")
+        frame = with_types(frame, numbers, source.error, missing=missing)
+        settings["missing_words"] = missing
+    plan = plan_columns(frame, exclude=excluded, types=types)
+    if not plan.used:
+        reasons = "; ".join(plan.lines()) or "only the target"
+        raise source.error(f"no column is left to learn from ({reasons})")
+    rows = frame[plan.used]
+    del frame
+    labels = read_labels(label_column, target, positive, error=source.error)
+    notes += plan.lines() + ([f"left out {listed(drop)}: as asked"] if drop else [])
+    notes += _mixed_notes(source, plan, mixed) + labels.notes
+    return RankingProblem(
+        source,
+        rows,
+        labels,
+        labels.y,
+        target,
+        groups,
+        None,
+        plan,
+        plan.kinds(rows),
+        settings,
+        notes,
+    )
+
+
+def _check_untyped(
+    types: dict[str, str], target: str | None, group: str | None, drop: Iterable[str]
+) -> None:
+    for name in types:
+        if name in (target, group, *drop):
+            what = "the target" if name == target else "the group" if name == group else "not used"
+            raise ValueError(f"The column {name!r} is {what}; it takes no type.")
+
+
+def _mixed_notes(source: DataSource, plan: ColumnPlan, mixed: list[MixedColumn]) -> list[str]:
+    """Notes on the strings in columns of numbers: how many, the first of them, and its position."""
+    notes = []
+    for column in mixed[:_MIXED_NOTES]:
+        first = f"{column.words[0]!r} in {source.position(column.row)}"
+        if column.is_number:
+            verb = "is no number" if column.n_words == 1 else "are no numbers"
+            what = f"{column.n_words:,} of {column.n_known:,} values {verb} ({first}): taken as "
+            what += "missing"
+        else:
+            taken = "a category" if column.name in plan.categories else "text"
+            taken = "left out" if column.name in plan.left_out else f"taken as {taken}"
+            what = f"{column.n_known - column.n_words:,} of {column.n_known:,} values are numbers, "
+            what += f"others words ({first}): {taken}"
+        advice = "if that is wrong, mend the words or name the type of the column"
+        notes.append(f"{column.name}: {what}; {advice}")
+    if len(mixed) > _MIXED_NOTES:
+        more = counted(len(mixed) - _MIXED_NOTES, "more column")
+        notes.append(f"words among the numbers of {more}")
+    return notes
+
+
+def _read_matrix(source: DataSource, target: Any, group: Any, positive: Any) -> RankingProblem:
+    for what, names in (("dropped", source.options.drop), ("given a type", source.options.types)):
+        for name in names or ():
+            raise source.error(f"the columns of a matrix have no names; {name!r} cannot be {what}")
+    matrix, notes = matrix_rows(source, target, group)
+    groups = None if matrix.qid is None else np.unique(matrix.qid, return_inverse=True)[1]
+    labels = read_labels(matrix.y, "label", positive, error=source.error)
+    settings = {"n_columns": int(matrix.X.shape[1]), "zero_based": bool(matrix.zero_based)}
+    settings |= {"skip_unlabelled": True} if source.options.skip_unlabelled else {}
+    sparse = sp.issparse(matrix.X)
+    how = "each divided by its largest value" if sparse else "missing values filled, scaled"
+    notes += [f"{counted(matrix.X.shape[1], 'column')} of numbers, {how}", *labels.notes]
+    return RankingProblem(
+        source, matrix.X, labels, labels.y, "label", groups, read_settings=settings, notes=notes
+    )
+
+
+def matrix_rows(
+    source: DataSource, target: Any = None, group: Any = None, zero_based: bool | None = None
+) -> tuple[Matrix, list[str]]:
+    """The rows of a matrix that have a label (all, unless the options skip some), and a note."""
+    if target is not None:
+        raise source.error(f"this is a matrix with its own labels; leave the target {target!r} out")
+    matrix = source.matrix(zero_based)
+    if sp.issparse(matrix.X):
+        if not np.isfinite(matrix.X.data).all():
+            raise source.error("there are values that are not finite numbers")
+    elif not np.isfinite(matrix.X).all():  # infinite numbers are missing, as in tables
+        matrix = replace(matrix, X=np.where(np.isfinite(matrix.X), matrix.X, np.nan))
+    if group not in (None, "qid"):
+        raise source.error(f"the groups of a matrix are called qid, not {group!r}")
+    if group == "qid" and matrix.qid is None:
+        raise source.error("there is no qid in it")
+    notes = source.select_labelled(matrix.y, "label") if source.options.skip_unlabelled else []
+    kept = source.selected
+    if kept is not None:
+        qid = None if matrix.qid is None else matrix.qid[kept]
+        matrix = replace(matrix, X=matrix.X[kept], y=matrix.y[kept], qid=qid)
+    return matrix, notes
