@@ -63,7 +63,7 @@ def tuned_alone(name, X, y, X_test, deadline):
         StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)
     ):
         A, B = scaled(X[train], X[test])
-        for place, fitted in enumerate(quick(ranker)._walk(A, y[train], alphas)):
+        for place, fitted in enumerate(quick(ranker).iter_path(A, y[train], alphas)):
             scores = make_design(B).scores(fitted.coef_[0])
             results[:, k, place] = [metric_function(metric)(y[test], scores) for metric in METRICS]
             if time.perf_counter() > deadline:

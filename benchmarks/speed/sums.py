@@ -11,7 +11,7 @@ from numba import njit
 from rich.console import Console
 from rich.table import Table
 
-from forerank.pairsums import GriddedPairs, PairBlocks, SortedPairs
+from forerank.pairsums import HingePairs, LogisticPairs, PairBlocks
 from forerank.pairsums.logistic_grid import logistic_kernel
 
 
@@ -51,12 +51,12 @@ def timings(n: int) -> tuple[float, float, float]:
     """
     s, blocks = problem(n // 2)
     u = np.cos(np.arange(s.size))
-    there = GriddedPairs(blocks, s)
+    there = LogisticPairs(blocks, s)
     there.curvature_product(u)
     return (
-        best(lambda: GriddedPairs(blocks, s), 5),
+        best(lambda: LogisticPairs(blocks, s), 5),
         best(lambda: there.curvature_product(u), 5),
-        best(lambda: SortedPairs(blocks, s, 2), 5),
+        best(lambda: HingePairs(blocks, s, 2), 5),
     )
 
 
@@ -70,12 +70,12 @@ def main() -> None:
     console = Console(width=110)
     s, blocks = problem(args.rows)
     double_loop(s[:10], s[-10:])
-    GriddedPairs(blocks, s)
+    LogisticPairs(blocks, s)
     clock = perf_counter()
     value, gradient = double_loop(s[args.rows :], s[: args.rows])
     loop = perf_counter() - clock
-    grid = best(lambda: GriddedPairs(blocks, s), 15)
-    there = GriddedPairs(blocks, s)
+    grid = best(lambda: LogisticPairs(blocks, s), 15)
+    there = LogisticPairs(blocks, s)
     console.print(f"{args.rows:,} x {args.rows:,} logistic terms, value and all slopes: double loop {loop:.3f} s, grid "
                   f"{1000 * grid:.3f} ms, {loop / grid:,.0f} times faster")  # fmt: skip
     console.print(f"relative error: value {abs(there.value - value) / value:.1e}, slopes "

@@ -23,7 +23,7 @@ from forerank import (
 from forerank.design import make_design
 from forerank.objectives import AllPairs
 from forerank.solvers import Progress, newton
-from forerank.solvers.newton import NewtonPath, onwards
+from forerank.solvers.newton import NewtonPath, extrapolate
 
 ALPHAS = np.geomspace(1.0, 1e-5, 6)
 
@@ -155,12 +155,12 @@ def test_rankers_without_a_certificate_have_paths_too():
 
 def test_where_a_path_leads():
     one = np.array([1.0, 2.0])
-    assert_array_equal(onwards([one]), one)
-    assert_array_equal(onwards([one, 2 * one]), 3 * one)
+    assert_array_equal(extrapolate([one]), one)
+    assert_array_equal(extrapolate([one, 2 * one]), 3 * one)
     assert_array_equal(
-        onwards([0 * one, 2 * one, 3 * one]), 3.5 * one
+        extrapolate([0 * one, 2 * one, 3 * one]), 3.5 * one
     )  # half as long as the step before
-    assert_array_equal(onwards([0 * one, 2 * one, 3 * one], [one, one, 5 * one]), 7 * one)
+    assert_array_equal(extrapolate([0 * one, 2 * one, 3 * one], [one, one, 5 * one]), 7 * one)
 
 
 @pytest.mark.parametrize("alphas", [0, [], [[1.0]], [1.0, -1.0], [np.nan], "many"])

@@ -19,7 +19,7 @@ from forerank import (
     datasets,
     metrics,
 )
-from forerank.pairsums import GriddedPairs, PairBlocks, erfc_sum, erfc_sum_direct
+from forerank.pairsums import LogisticPairs, PairBlocks, erfc_sum, erfc_sum_direct
 
 from ..common import timed_fit
 from .published import METHODS, TABLE_1
@@ -290,10 +290,10 @@ def sums_by_size(n: int) -> list[dict]:
     error = float(np.abs(erfc_sum(y, z, eps=SUM_EPS)[:some] - exact).max() / n)
     blocks = PairBlocks.build(np.repeat([0, 1], n))
     s = np.concatenate([z, y])
-    GriddedPairs(blocks, s)
+    LogisticPairs(blocks, s)
     fast, grid_sums = (
         _best(lambda: erfc_sum(y, z, eps=SUM_EPS)),
-        _best(lambda: GriddedPairs(blocks, s)),
+        _best(lambda: LogisticPairs(blocks, s)),
     )
     record = {"kind": "sum", "n": n, "direct": direct, "extrapolated": some < n, "error": error}
     return [{**record, "fast": fast, "grid": grid_sums}]

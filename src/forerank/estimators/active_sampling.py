@@ -26,7 +26,7 @@ from forerank.estimators.base import (
     refuse_more_than_two,
     refuse_weightless_class,
 )
-from forerank.estimators.linear import _class_weights, _LinearRanker
+from forerank.estimators.linear import LinearRanker, _class_weights
 from forerank.objectives import AllPairs, Pointwise
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
@@ -81,7 +81,7 @@ class Round:
     auc: float
 
 
-class _SampledRanker(_LinearRanker):
+class _SampledRanker(LinearRanker):
     """What sampled rankers share: reading the data, rounds that are recorded and shown,
     interruption without loss.
     """
@@ -362,7 +362,7 @@ class ActiveSamplingRanker(_SampledRanker):
             class_weight = _class_weights(self.class_weight, self.classes_, codes, weight)
         pair_weight, point_weight = self._row_weights(codes, positive, weight, class_weight)
         pairs = Differences(matrix, budget)
-        self._keep(np.zeros(design.n_columns), intercept=False)
+        self._set_weights(np.zeros(design.n_columns), intercept=False)
         self.gamma_, self.history_, self.n_iter_ = sampler.gamma, [], 0
         self.objective_ = self.optimality_ = float("nan")
         self.pool_, self.pool_weight_ = np.empty((0, 2), dtype=np.intp), np.empty(0)
@@ -376,7 +376,7 @@ class ActiveSamplingRanker(_SampledRanker):
                     pairs.extend(drawn.plus, drawn.minus)
                     share = self._pool_weight(sampler, pairs, pair_weight, point_weight)
                     solution = self._fit_pool(pairs, share, budget, solution)
-                    self._keep(solution.w, intercept=False)
+                    self._set_weights(solution.w, intercept=False)
                     self.pool_, self.pool_weight_ = (
                         np.column_stack([pairs.plus, pairs.minus]),
                         share,
@@ -620,7 +620,7 @@ class CombinedSGDRanker(_SampledRanker):
             intercept=bool(self.fit_intercept),
         )
         arrays = (matrix.data, matrix.indices, matrix.indptr) if sp.issparse(matrix) else (matrix,)
-        self._keep(np.zeros(design.n_columns + 1), intercept=True)
+        self._set_weights(np.zeros(design.n_columns + 1), intercept=True)
         self.history_, self.n_iter_, nan = [], 0, float("nan")
         bounds = np.linspace(0, self.n_steps, min(_REPORTS, self.n_steps) + 1).astype(int)
         stop = False
@@ -629,7 +629,7 @@ class CombinedSGDRanker(_SampledRanker):
                 for n in np.diff(bounds):
                     plus, minus = draw.pairs_and_points(int(n), float(self.gamma))
                     loss = descent.run(arrays, plus, minus, _difference_bounds(size, plus, minus))
-                    self._keep(descent.weights, intercept=True)
+                    self._set_weights(descent.weights, intercept=True)
                     auc = self._auc(holdout, self.coef_[0])
                     stop = self._after(
                         Round(descent.n_done, loss, nan, nan, 0, perf_counter() - begin, auc), show
@@ -637,7 +637,7 @@ class CombinedSGDRanker(_SampledRanker):
                     if stop:
                         break
             if self.average and not stop:
-                self._keep(descent.average, intercept=True)
+                self._set_weights(descent.average, intercept=True)
         finally:
             self.objective_ = self._objective(design.scores(self.coef_[0]), codes, positive, weight)
         if not np.isfinite(self.objective_):

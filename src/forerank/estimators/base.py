@@ -32,7 +32,7 @@ __all__ = [
     "prevalence_thresholds",
     "refuse_more_than_two",
     "refuse_weightless_class",
-    "warn_nothing_learnt",
+    "warn_equal_scores",
     "warn_unconverged",
 ]
 
@@ -223,7 +223,9 @@ class GraphRanker(BaseRanker):
         place = np.searchsorted(self.thresholds_, self.decision_function(X), side="left")
         return self.classes_[self._ascending[place]]
 
-    def _cut(self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None) -> None:
+    def _set_thresholds(
+        self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None
+    ) -> None:
         """Set intercept and thresholds from the scores without intercept: each class is left its
         weight in training.
 
@@ -268,7 +270,7 @@ def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None)
     )
 
 
-def warn_nothing_learnt(ranker: Any) -> None:
+def warn_equal_scores(ranker: Any) -> None:
     """Say that all rows have the same score."""
     warnings.warn(
         f"{type(ranker).__name__} found nothing to learn: the start, where all rows have the same score, is the "

@@ -19,13 +19,13 @@ from forerank.estimators.base import (
     GraphRanker,
     refuse_more_than_two,
     refuse_weightless_class,
-    warn_nothing_learnt,
+    warn_equal_scores,
     warn_unconverged,
 )
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import Progress, SolverResult, bundle, newton
 from forerank.solvers.dual import dual_descent
-from forerank.solvers.newton import NewtonPath, onwards
+from forerank.solvers.newton import NewtonPath, extrapolate
 from forerank.solvers.path import AlphaPath, PathPoint, Solve, check_alphas
 
 __all__ = ["PairwiseRanker", "PointwiseRanker"]
@@ -38,7 +38,7 @@ _COPIED_BYTES = 2**30
 _PAIR_LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
 
-class _LinearRanker(BaseRanker):
+class LinearRanker(BaseRanker):
     """What linear rankers share: the call to a solver, and scoring."""
 
     loss: str
@@ -78,10 +78,10 @@ class _LinearRanker(BaseRanker):
             The ranker itself stays as it was.
         """
         penalties = check_alphas(alphas)
-        points = [PathPoint.of(ranker) for ranker in self._walk(X, y, penalties, **rows)]
+        points = [PathPoint.of(ranker) for ranker in self.iter_path(X, y, penalties, **rows)]
         return AlphaPath.of(penalties, points)
 
-    def _walk(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
+    def iter_path(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
         """A ranker fitted at each alpha in turn; the same object every time."""
         walker = clone(self).set_params(alpha=float(alphas[0]))
         walker.warm_start = True
@@ -90,7 +90,7 @@ class _LinearRanker(BaseRanker):
         trail: list[Vector] = []
         for alpha in alphas:
             walker.alpha = float(alpha)
-            result = solve(onwards(trail) if trail else None)
+            result = solve(extrapolate(trail) if trail else None)
             trail = trail[-2:] if result is None else [*trail[-2:], result.w]
             yield walker
 
@@ -134,9 +134,9 @@ class _LinearRanker(BaseRanker):
                 return self._by_points(objective, X, design, limits)
             return bundle(objective, design, self.alpha, start=start, **limits)
 
-        return self._watch(run, intercept=intercept, smooth=objective.smooth)
+        return self._run_solver(run, intercept=intercept, smooth=objective.smooth)
 
-    def _watch(
+    def _run_solver(
         self,
         run: Callable[[Progress], SolverResult],
         *,
@@ -151,9 +151,9 @@ class _LinearRanker(BaseRanker):
                 result = run(progress)
         except KeyboardInterrupt:
             if progress.w is not None:
-                self._keep(progress.w, intercept)
+                self._set_weights(progress.w, intercept)
             raise
-        self._keep(result.w, intercept)
+        self._set_weights(result.w, intercept)
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.optimality_ = result.optimality
@@ -164,11 +164,11 @@ class _LinearRanker(BaseRanker):
                 self, "relative gradient norm" if smooth else "relative duality gap", max_iter
             )
         elif not self.coef_.any() and not self._on_a_path:
-            self._say_nothing_learnt()
+            self._warn_equal_scores()
         return result
 
-    def _say_nothing_learnt(self) -> None:
-        warn_nothing_learnt(self)
+    def _warn_equal_scores(self) -> None:
+        warn_equal_scores(self)
 
     def _by_points(
         self, objective: Pointwise | Profiled, X: Matrix, design: Design, limits: dict[str, Any]
@@ -201,7 +201,7 @@ class _LinearRanker(BaseRanker):
             found.w, design.scores(found.w), found.objective, found.optimality, n_iter, True, history
         )  # fmt: skip
 
-    def _keep(self, w: Vector, intercept: bool) -> None:
+    def _set_weights(self, w: Vector, intercept: bool) -> None:
         self.coef_ = w[None, :-1].copy() if intercept else w[None, :].copy()
         self.intercept_ = w[-1:].copy() if intercept else np.zeros(1)
 
@@ -228,7 +228,7 @@ class _LinearRanker(BaseRanker):
         return scores
 
 
-class PointwiseRanker(_LinearRanker):
+class PointwiseRanker(LinearRanker):
     """Ranks by a linear score fitted row by row.
 
     Minimises  sum_i w_i l(y_i (x_i w + b)) / sum_i w_i + alpha/2 ||w||^2  with y_i in {-1, +1}. With the logistic loss
@@ -273,7 +273,7 @@ class PointwiseRanker(_LinearRanker):
     gap_ : float
         `objective_` is no more than this above the minimum. Infinity where nothing is known: for
         alpha = 0, and for smooth losses with an intercept, which has no penalty.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
         Objective and certificate before every step.
     n_features_in_ : int
     feature_names_in_ : array
@@ -365,7 +365,7 @@ class PointwiseRanker(_LinearRanker):
         return solve
 
 
-class PairwiseRanker(GraphRanker, _LinearRanker):
+class PairwiseRanker(GraphRanker, LinearRanker):
     """Ranks by a linear score fitted on all pairs, at the cost of fitting single rows.
 
     Minimises  sum_{(i, j)} w_i w_j l(x_i w - x_j w) / sum_{(i, j)} w_i w_j + alpha/2 ||w||^2  over every pair in which
@@ -414,7 +414,7 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
         The certificate reached; see `tol`. It does not depend on the units of the columns.
     gap_ : float
         `objective_` is no more than this above the minimum; infinity for alpha = 0.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
         Objective and certificate before every step.
     n_features_in_ : int
     feature_names_in_ : array
@@ -491,7 +491,7 @@ class PairwiseRanker(GraphRanker, _LinearRanker):
 
         def solve(start: Vector | None = None) -> SolverResult:
             result = self._solve(objective, X, design, intercept=False, start=start)
-            self._cut(result.scores, codes, weight)
+            self._set_thresholds(result.scores, codes, weight)
             return result
 
         return solve

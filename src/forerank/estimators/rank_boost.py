@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
-from forerank.estimators.base import GraphRanker, warn_nothing_learnt
+from forerank.estimators.base import GraphRanker, warn_equal_scores
 from forerank.solvers.boosting import Binned, Stump, boost
 from forerank.solvers.result import Progress
 
@@ -61,7 +61,7 @@ class RankBoost(GraphRanker):
     optimality_ : float
         The steepest rate at which another step would lower the logarithm of the loss; 0 at the
         minimum over all sums of steps.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
         Loss and optimality before every round.
     n_features_in_ : int
     feature_names_in_ : array
@@ -157,9 +157,9 @@ class RankBoost(GraphRanker):
                     progress.history[-1].objective,
                     progress.history[-1].optimality,
                 )
-            self._cut(scores, codes, weight)
+            self._set_thresholds(scores, codes, weight)
         if not self.stumps_:
-            warn_nothing_learnt(self)
+            warn_equal_scores(self)
         return self
 
     @property

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from forerank._validation import check_choice, check_number
 from forerank.design import make_design
 from forerank.estimators.base import GraphRanker
-from forerank.estimators.linear import _LinearRanker
+from forerank.estimators.linear import LinearRanker
 from forerank.losses import DirectLogistic, ErfcLogistic, Logistic, Loss
 from forerank.pairsums.erfc import check_eps
 from forerank.solvers import Progress, SolverResult, ncg
@@ -16,7 +16,7 @@ from forerank.solvers import Progress, SolverResult, ncg
 __all__ = ["RankNCG"]
 
 
-class RankNCG(GraphRanker, _LinearRanker):
+class RankNCG(GraphRanker, LinearRanker):
     """Ranks by a linear score fitted on all pairs of a preference graph by nonlinear conjugate
     gradients (raykar2007).
 
@@ -62,7 +62,7 @@ class RankNCG(GraphRanker, _LinearRanker):
         The certificate reached; see `tol`. It does not depend on the units of the columns.
     gap_ : float
         `objective_` is no more than this above the minimum; infinity for alpha = 0.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
         Objective and certificate before every step.
     n_features_in_ : int
     feature_names_in_ : array
@@ -157,6 +157,6 @@ class RankNCG(GraphRanker, _LinearRanker):
             }
             return ncg(objective, design, self.alpha, start=start, **limits)
 
-        result = self._watch(run, intercept=False, smooth=True)
-        self._cut(result.scores, codes, weight)
+        result = self._run_solver(run, intercept=False, smooth=True)
+        self._set_thresholds(result.scores, codes, weight)
         return self

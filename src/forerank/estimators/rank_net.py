@@ -15,7 +15,7 @@ from forerank._kernels import in_row_chunks, serial_blas
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
 from forerank.design import make_design, summed_over_chunks
-from forerank.estimators.base import GraphRanker, warn_nothing_learnt, warn_unconverged
+from forerank.estimators.base import GraphRanker, warn_equal_scores, warn_unconverged
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress, reference_norm
 from forerank.solvers.units import Units, column_units
@@ -72,7 +72,7 @@ class RankNet(GraphRanker):
         The value reached.
     optimality_ : float
         The gradient norm reached; see `tol`.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
         Objective and gradient norm before every step.
     n_features_in_ : int
     feature_names_in_ : array
@@ -171,11 +171,11 @@ class RankNet(GraphRanker):
                     progress.history[-1].objective,
                     progress.history[-1].optimality,
                 )
-                self._cut(network.scores(rows, progress.w), codes, weight)
+                self._set_thresholds(network.scores(rows, progress.w), codes, weight)
         if not self.optimality_ <= self.tol:
             warn_unconverged(self, "relative gradient norm")
         elif self.n_iter_ == 0 and start is None:
-            warn_nothing_learnt(self)
+            warn_equal_scores(self)
         return self
 
     def _minimise(

@@ -15,7 +15,7 @@ from forerank.estimators.base import (
     refuse_more_than_two,
     refuse_weightless_class,
 )
-from forerank.estimators.linear import _LinearRanker
+from forerank.estimators.linear import LinearRanker
 from forerank.objectives.structured import (
     AnchoredHinge,
     AveragePrecision,
@@ -53,7 +53,7 @@ _COLUMNS_JOINING = 50
 _ANCHOR_STEPS = 20
 
 
-class _TwoClassRanker(_LinearRanker):
+class _TwoClassRanker(LinearRanker):
     """What the rankers of this module share."""
 
     def _read_two(
@@ -70,7 +70,7 @@ class _TwoClassRanker(_LinearRanker):
         refuse_weightless_class(weight, positive, self.classes_)
         return X, positive, weight
 
-    def _cut(
+    def _set_thresholds(
         self, result: SolverResult, positive: NDArray[np.bool_], weight: Vector | None = None
     ) -> None:
         """Scores do not know a constant; `predict` cuts where the training rows have their true
@@ -78,7 +78,7 @@ class _TwoClassRanker(_LinearRanker):
         """
         self.intercept_ = -prevalence_thresholds(result.scores, positive.astype(int), weight, 2)
 
-    def _say_nothing_learnt(self) -> None:
+    def _warn_equal_scores(self) -> None:
         """Rankers for the top say more about it themselves, once the value at zero is known."""
 
     def _warn_if_nothing_is_learnt(self, result: SolverResult, at_zero: float) -> None:
@@ -176,8 +176,8 @@ class _TopRankerBase(_TwoClassRanker):
                 top, design, self.alpha, start=start, start_dual=dual, progress=progress, **limits
             )
 
-        result = self._watch(run, intercept=False, smooth=False, max_iter=max_iter)
-        self._cut(result, positive, weight)
+        result = self._run_solver(run, intercept=False, smooth=False, max_iter=max_iter)
+        self._set_thresholds(result, positive, weight)
         self.threshold_ = top.threshold(result.scores[top.negatives])[0] + float(self.intercept_[0])
         self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
         return result
@@ -213,7 +213,7 @@ _TOP_PARAMETERS = """alpha : float, default=1e-3
         The minimum reached.
     optimality_ : float
         The relative duality gap reached.
-    history_ : list of forerank.solvers.Step
+    history_ : list of forerank.solvers.Iteration
     n_features_in_ : int
     feature_names_in_ : array
         Only where X has column names."""
@@ -406,12 +406,12 @@ class SparseTopPush(_TwoClassRanker):
         matrix, positive, weight = self._read_two(X, y, sample_weight)
         top = Top(positive, self.loss, weight=weight)
         start = self._warm_weights(intercept=False)
-        result = self._watch(
+        result = self._run_solver(
             lambda progress: self._by_columns(top, matrix, start, progress),
             intercept=False,
             smooth=False,
         )
-        self._cut(result, positive, weight)
+        self._set_thresholds(result, positive, weight)
         self._warn_if_nothing_is_learnt(result, top.value_at(np.zeros(positive.size)))
         return self
 
@@ -514,7 +514,7 @@ class SparseTopPush(_TwoClassRanker):
 class _StructuredRanker(_TwoClassRanker):
     """A ranker by the bundle method."""
 
-    _say_nothing_learnt = _LinearRanker._say_nothing_learnt
+    _warn_equal_scores = LinearRanker._warn_equal_scores
 
     def __init__(
         self,
@@ -540,7 +540,7 @@ class _StructuredRanker(_TwoClassRanker):
         self, objective: Any, X: Matrix, positive: NDArray, weight: Vector | None = None
     ) -> Self:
         result = self._solve(objective, X, make_design(X), intercept=False)
-        self._cut(result, positive, weight)
+        self._set_thresholds(result, positive, weight)
         return self
 
 
@@ -618,7 +618,7 @@ class PartialAUCRanker(_StructuredRanker):
             top = Top(positive, "hinge", weight=weight)
             design = make_design(X)
             start = self._warm_weights(intercept=False)
-            result = self._watch(
+            result = self._run_solver(
                 lambda progress: working_set_newton(
                     top,
                     design,
@@ -631,7 +631,7 @@ class PartialAUCRanker(_StructuredRanker):
                 intercept=False,
                 smooth=False,
             )
-            self._cut(result, positive, weight)
+            self._set_thresholds(result, positive, weight)
             return self
         return self._fit_objective(
             RankWeightedHinge(positive, partial_auc(low, high), weight=weight), X, positive, weight
@@ -799,11 +799,11 @@ class AATPRanker(_StructuredRanker):
             return best
 
         try:
-            result = self._watch(run, intercept=False, smooth=False)
+            result = self._run_solver(run, intercept=False, smooth=False)
         finally:
             self.__dict__.pop("_scores", None)
         self.anchor_ = chosen[0]
-        self._cut(result, positive)
+        self._set_thresholds(result, positive)
         return self
 
     def _at_fraction(self, scores: Vector) -> int:

@@ -33,7 +33,7 @@ _CLASSES = {
 }
 _OLD = {(module, name) for module, names in _CLASSES.items() for name in names.split()}
 # Classes that have another name now.
-_RENAMED: dict[str, str] = {}
+_RENAMED: dict[str, str] = {"Step": "Iteration"}
 # As skops writes a node: the class, then the module. Within a JSON string the quotes would be
 # escaped, so that only nodes match.
 _NODE = re.compile(rb'"__class__":(\s*)"(\w+)",(\s*)"__module__":(\s*)"(forerank[\w.]*)"')

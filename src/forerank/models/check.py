@@ -138,10 +138,10 @@ def object_classes() -> frozenset[str]:
     from forerank.estimators.active_sampling import Round
     from forerank.selection import Ranker
     from forerank.solvers.boosting import Stump
-    from forerank.solvers.result import Step
+    from forerank.solvers.result import Iteration
 
     ours: list[type] = [getattr(estimators, name) for name in estimators.__all__]
-    ours += [Ranker, Round, Stump, Step, columns.TableColumns]
+    ours += [Ranker, Round, Stump, Iteration, columns.TableColumns]
     ours += [columns.NumberColumns, columns.CategoryColumns, columns.TextColumn]
     theirs = {f"{module}.{name}" for module, names in _SKLEARN.items() for name in names.split()}
     return frozenset({f"{each.__module__}.{each.__qualname__}" for each in ours} | theirs)

@@ -32,10 +32,10 @@ from forerank.objectives.base import Linearization
 from forerank.pairsums import (
     ErfcPairs,
     ExponentialPairs,
-    GriddedPairs,
+    HingePairs,
+    LogisticPairs,
     PairBlocks,
     SmoothedHingePairs,
-    SortedPairs,
     SquaredPairs,
 )
 
@@ -43,11 +43,11 @@ __all__ = ["AllPairs"]
 
 
 _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]] = {
-    Hinge: lambda blocks, s, _: SortedPairs(blocks, s, degree=1),
-    SquaredHinge: lambda blocks, s, _: SortedPairs(blocks, s, degree=2),
+    Hinge: lambda blocks, s, _: HingePairs(blocks, s, degree=1),
+    SquaredHinge: lambda blocks, s, _: HingePairs(blocks, s, degree=2),
     SmoothedHinge: lambda blocks, s, loss: SmoothedHingePairs(blocks, s, loss.width),
-    Logistic: lambda blocks, s, _: GriddedPairs(blocks, s),
-    DirectLogistic: lambda blocks, s, _: GriddedPairs(blocks, s, few_pairs=np.inf),
+    Logistic: lambda blocks, s, _: LogisticPairs(blocks, s),
+    DirectLogistic: lambda blocks, s, _: LogisticPairs(blocks, s, few_pairs=np.inf),
     ErfcLogistic: lambda blocks, s, loss: ErfcPairs(blocks, s, loss.eps),
     Exponential: lambda blocks, s, _: ExponentialPairs(blocks, s),
     Squared: lambda blocks, s, _: SquaredPairs(blocks, s),

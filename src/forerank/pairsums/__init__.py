@@ -1,6 +1,6 @@
 """Sums over all pairs without visiting the pairs.
 
-`PairBlocks` says which pairs count; `SortedPairs` (hinge, squared hinge), `GriddedPairs`
+`PairBlocks` says which pairs count; `HingePairs` (hinge, squared hinge), `LogisticPairs`
 (logistic), `ExponentialPairs` and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a
 chosen precision (raykar2007). `erfc_sum` is that sum on its own. `margin_moments` and
 `LogisticSources` are the same sums in pieces that add up over chunks of rows.
@@ -9,18 +9,18 @@ chosen precision (raykar2007). `erfc_sum` is that sum on its own. `margin_moment
 from forerank.pairsums.blocks import PairBlocks
 from forerank.pairsums.erfc import ErfcPairs, erfc_sum, erfc_sum_direct
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
-from forerank.pairsums.hinge import SmoothedHingePairs, SortedPairs, margin_moments
-from forerank.pairsums.logistic import GriddedPairs
+from forerank.pairsums.hinge import HingePairs, SmoothedHingePairs, margin_moments
+from forerank.pairsums.logistic import LogisticPairs
 from forerank.pairsums.logistic_grid import LogisticSources
 
 __all__ = [
     "ErfcPairs",
     "ExponentialPairs",
-    "GriddedPairs",
+    "HingePairs",
+    "LogisticPairs",
     "LogisticSources",
     "PairBlocks",
     "SmoothedHingePairs",
-    "SortedPairs",
     "SquaredPairs",
     "erfc_sum",
     "erfc_sum_direct",

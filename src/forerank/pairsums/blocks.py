@@ -21,13 +21,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEW_PAIRS", "FURTHEST_SCORE", "PairBlocks", "out_of_reach"]
+__all__ = ["FEW_PAIRS", "LARGEST_SCORE", "PairBlocks", "out_of_range"]
 
 # Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
 FEW_PAIRS = 1_000
 # Scores beyond this are out of reach for cells of a grid or a series; a line search steps back from
 # them.
-FURTHEST_SCORE = 2.0**55
+LARGEST_SCORE = 2.0**55
 # With more blocks than this a sample of rows is a sample of whole blocks.
 _MANY_BLOCKS = 256
 
@@ -278,8 +278,8 @@ def _blocks_of_level(
     return order[np.repeat(both, sizes)], sizes[both], lower_sizes[both]
 
 
-def out_of_reach(t: NDArray[np.float64]) -> bool:
+def out_of_range(t: NDArray[np.float64]) -> bool:
     """Whether scores are too large, or not numbers: sums over them are reported as an infinite
     value.
     """
-    return not (t.size == 0 or max(t.max(), -t.min()) < FURTHEST_SCORE)
+    return not (t.size == 0 or max(t.max(), -t.min()) < LARGEST_SCORE)

@@ -29,7 +29,7 @@ from scipy.special import erfcinv
 from forerank._kernels import compiled, in_row_chunks
 from forerank._typing import Vector
 from forerank.losses import ERFC_SCALE
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
 
 __all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
 
@@ -423,7 +423,7 @@ class ErfcPairs:
         w, z = blocks.weight, ERFC_SCALE * s[blocks.rows]
         small = blocks.n_pairs <= FEW_PAIRS
         slopes = np.zeros(z.size)
-        if not small.all() and out_of_reach(z):
+        if not small.all() and out_of_range(z):
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
             return
         value = (

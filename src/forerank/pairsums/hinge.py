@@ -32,7 +32,7 @@ from forerank._sorting import argsort
 from forerank._typing import Vector
 from forerank.pairsums.blocks import PairBlocks
 
-__all__ = ["SmoothedHingePairs", "SortedPairs", "margin_moments"]
+__all__ = ["HingePairs", "SmoothedHingePairs", "margin_moments"]
 
 
 @compiled
@@ -250,7 +250,7 @@ def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: i
         )
 
 
-class SortedPairs:
+class HingePairs:
     """The mean of max(0, margin - t)^degree over all pairs of `blocks`, at scores `s`.
 
     `value` and `gradient` (by row) are computed at once; `curvature_product`, for degree 2, costs
@@ -382,7 +382,7 @@ class SmoothedHingePairs:
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, width: float) -> None:
-        self._outer, self._inner = SortedPairs(blocks, s, 2), SortedPairs.__new__(SortedPairs)
+        self._outer, self._inner = HingePairs(blocks, s, 2), HingePairs.__new__(HingePairs)
         self._inner._fill(blocks, s, 2, 1.0 - width, self._outer._rows, self._outer._weight)
         self._factor = 0.5 / width
         self.value = self._factor * (self._outer.value - self._inner.value)

@@ -12,7 +12,7 @@ from scipy.linalg import toeplitz
 
 from forerank._kernels import compiled, in_parallel
 from forerank._typing import Vector
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_reach
+from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
 from forerank.pairsums.logistic_grid import (
     CURVATURE,
     LOSS,
@@ -28,7 +28,7 @@ from forerank.pairsums.logistic_grid import (
     narrow_sums,
 )
 
-__all__ = ["GriddedPairs"]
+__all__ = ["LogisticPairs"]
 
 
 # A pair costs about as much as this many multiplications of a convolution, one for each pair of
@@ -72,7 +72,7 @@ def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-
                 potential[i] = sum_i
 
 
-class GriddedPairs:
+class LogisticPairs:
     """The mean logistic loss over all pairs of `blocks`, at scores `s`.
 
     `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much
@@ -85,7 +85,7 @@ class GriddedPairs:
         self._t = s[blocks.rows]
         self._small = blocks.n_pairs <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks))
         self._total_curvature: Vector | None = None
-        if not self._small.all() and out_of_reach(self._t):
+        if not self._small.all() and out_of_range(self._t):
             self._large, self._total_curvature = [], np.zeros(self._t.size)
             self._small[:] = False
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)

@@ -324,7 +324,7 @@ class Search:
         row = candidate.results[fold.number]
         design = make_design(fold.test.X)
         best = -np.inf
-        walk = quick(candidate.ranker)._walk(
+        walk = quick(candidate.ranker).iter_path(
             fold.train.X, fold.train.y, self.alphas, **fold.train.passed_to(candidate.ranker)
         )
         for place, fitted in enumerate(walk):

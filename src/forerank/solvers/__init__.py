@@ -3,6 +3,6 @@
 from forerank.solvers.bundle import bundle
 from forerank.solvers.ncg import ncg
 from forerank.solvers.newton import newton
-from forerank.solvers.result import Progress, SolverResult, Step
+from forerank.solvers.result import Iteration, Progress, SolverResult
 
-__all__ = ["Progress", "SolverResult", "Step", "bundle", "ncg", "newton"]
+__all__ = ["Iteration", "Progress", "SolverResult", "bundle", "ncg", "newton"]

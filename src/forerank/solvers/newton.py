@@ -31,7 +31,7 @@ from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.result import Progress, SolverResult, gap_bound
 from forerank.solvers.units import Units, column_units
 
-__all__ = ["NewtonPath", "newton", "onwards"]
+__all__ = ["NewtonPath", "extrapolate", "newton"]
 
 Preconditioner = Callable[[Vector], Vector]
 
@@ -110,7 +110,7 @@ def newton(
 class NewtonPath:
     """Minimises for one penalty after the other, at a fraction of what each would cost alone.
 
-    Where the next solution lies is foretold in two ways: by the last solutions (`onwards`), and by
+    Where the next solution lies is foretold in two ways: by the last solutions (`extrapolate`), and by
     the same path on a sample of the rows, which moves much like that over all rows while the
     penalty is large. Whichever was nearer the last time is believed; the sample is given up for
     good once it falls behind.
@@ -146,7 +146,7 @@ class NewtonPath:
         """The minimum for the next penalty; parameters as in `newton`."""
         by_trail, scores = np.zeros(penalty.size), np.zeros(self._problem.design.n_rows)
         if self._trail:
-            by_trail, scores = onwards(self._trail), onwards(self._trail, self._scores)
+            by_trail, scores = extrapolate(self._trail), extrapolate(self._trail, self._scores)
         start = by_trail
         if self._guide is not None:
             before = self._guide._trail[-1:]
@@ -173,7 +173,7 @@ class NewtonPath:
         return problem.units.translated(result)
 
 
-def onwards(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
+def extrapolate(trail: list[Vector], along: list[Vector] | None = None) -> Vector:
     """Where a path of solutions leads next, or what goes along with them, such as their scores.
 
     In equal ratios of alpha the steps from one solution to the next grow at first and fade away

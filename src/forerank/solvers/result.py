@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "SolverResult", "Step", "gap_bound", "reference_norm", "relative_gap"]
+__all__ = ["Iteration", "Progress", "SolverResult", "gap_bound", "reference_norm", "relative_gap"]
 
 
 # Relative to the sum of the sizes of its terms, a sum this small is rounding.
@@ -15,7 +15,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Step:
+class Iteration:
     """The state of a solver before a step, for plots: objective and optimality are those over
     `n_rows` rows.
     """
@@ -34,7 +34,7 @@ class Progress:
     """
 
     verbose: bool = False
-    history: list[Step] = field(default_factory=list)
+    history: list[Iteration] = field(default_factory=list)
     w: NDArray[np.float64] | None = None
     _clock: float = field(default_factory=perf_counter)
 
@@ -42,7 +42,7 @@ class Progress:
         self, w: NDArray[np.float64] | None, n_rows: int, objective: float, optimality: float
     ) -> None:
         """Note weights that have been evaluated, with their certificate."""
-        step = Step(n_rows, objective, optimality, perf_counter() - self._clock)
+        step = Iteration(n_rows, objective, optimality, perf_counter() - self._clock)
         self.history.append(step)
         self.w = w
         if self.verbose:
@@ -105,7 +105,7 @@ class SolverResult:
         Steps taken on all rows.
     converged : bool
         Whether `optimality` met the tolerance.
-    history : list of Step
+    history : list of Iteration
         One entry per step, those on samples of the rows first.
     dual : array, optional
         A gradient of F with respect to the scores that gives the lower bound, where the solver has
@@ -120,6 +120,6 @@ class SolverResult:
     optimality: float
     n_iter: int
     converged: bool
-    history: list[Step]
+    history: list[Iteration]
     dual: NDArray[np.float64] | None = None
     gap: float = float("inf")
