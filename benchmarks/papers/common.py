@@ -13,13 +13,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numba
-import numpy as np
-import scipy
-import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 import forerank
+from forerank.models.versions import package_versions
 
 
 class Results:
@@ -125,12 +122,12 @@ def _commit() -> str:
 
 def provenance(commits: Sequence[str]) -> str:
     """Commits of the records, machine and versions, for the foot of a page."""
+    versions = package_versions("numpy", "scipy", "scikit-learn", "numba")
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
         f"Commit {', '.join(commits)}. {_processor()}, {cores} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, "
-        f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}, "
-        f"numba {numba.__version__}."
+        f"Python {platform.python_version()}, {packages}."
     )
 
 

@@ -10,7 +10,6 @@ judges a file before anything is built of it.
 
 import hashlib
 import json
-import platform
 import re
 import reprlib
 import zipfile
@@ -20,12 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
 from sklearn.base import BaseEstimator
 
-import forerank
 from forerank.data.column_kinds import COLUMN_KINDS
 from forerank.data.files import first_line, opened_atomically, refuse_existing
 from forerank.exceptions import ModelFileError, Refused
@@ -40,6 +35,7 @@ from forerank.models.check import (
     open_archive,
     read_member,
 )
+from forerank.models.versions import package_versions
 
 __all__ = ["COLUMN_KINDS", "Model", "load_model", "read_card", "save_model"]
 
@@ -158,7 +154,7 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
         "group": model.group,
         "summary": model.summary,
         "notes": model.notes,
-        "versions": _versions(),
+        "versions": package_versions("forerank", "scikit-learn", "numpy", "scipy", "python"),
     }
     _check_card(path, card)  # what would not be read again is not written
     text = json.dumps(card, indent=1).encode()
@@ -323,13 +319,3 @@ def _card_problem(card: dict[str, Any], fields: dict[str, _Field]) -> str | None
             shown = reprlib.repr(value) if isinstance(value, list | dict) else found(value)
             return f"the card's field {name!r} should be {expected}, found {shown}"
     return None
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "forerank": forerank.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "python": platform.python_version(),
-    }

@@ -22,6 +22,7 @@ from forerank._typing import Index, Vector
 from forerank.data.files import first_line
 from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import Measure, measure_named
+from forerank.models.versions import package_versions
 from forerank.workflows import fit as workflow
 from forerank.workflows.compare.methods import Method, seeded, takes_sparse
 from forerank.workflows.compare.rows import RowsToCompare
@@ -242,7 +243,8 @@ def opened_record(path: Any, header: dict[str, Any]) -> Iterator[_Record]:
         kept = _Record(file=file)
         lines = whole.splitlines()
         if not lines:
-            kept.write({"forerank": "comparison", **header, "versions": _versions()})
+            versions = package_versions("forerank", "scikit-learn", "numpy")
+            kept.write({"forerank": "comparison", **header, "versions": versions})
         for number, line in enumerate(lines, start=1):
             try:
                 each = json.loads(line)
@@ -266,14 +268,6 @@ def check_same_methods(
                 f"{path} holds results of {each['method']!r} with other parameters. Give the method another name (a "
                 "dict of names), or choose another record."
             )
-
-
-def _versions() -> dict[str, str]:
-    import sklearn
-
-    from forerank import __version__
-
-    return {"forerank": __version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__}
 
 
 def _lock(file: BinaryIO, path: Any) -> None:

@@ -1,25 +1,23 @@
 """What a report says: cross-validated, measured, drawn and put into sentences."""
 
 import hashlib
-import platform
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import forerank
 from forerank._text import counted, printable
 from forerank.data.checks import data_warnings
 from forerank.data.files import opened_atomically, refuse_existing
 from forerank.metrics.evaluation import Measure, estimate, measure
 from forerank.models import Model
+from forerank.models.versions import package_versions
 from forerank.selection.ranker import Ranker
 from forerank.workflows.fit import (
     _is_plain,
@@ -60,6 +58,7 @@ _FEWEST_FOR_INTERVALS = 10
 # An AUC from here on is more often a column that knows the answer than a good model.
 _TOO_GOOD = 0.999
 _PACKAGES = (
+    "python",
     "forerank",
     "scikit-learn",
     "numpy",
@@ -942,7 +941,10 @@ def _redo(
         ("SHA-256 of the data", digest),
         ("Seed", str(arguments["seed"])),
         ("Date", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in _versions().items())),
+        (
+            "Versions",
+            ", ".join(f"{name} {number}" for name, number in package_versions(*_PACKAGES).items()),
+        ),
     ]
 
 
@@ -950,16 +952,6 @@ def _argument(value: Any) -> str:
     """As it is written in a call; what is too long for that is left open."""
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST_ARGUMENT else "..."
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = forerank.__version__ if name == "forerank" else version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _shortened(lines: list[str]) -> list[str]:
