@@ -28,6 +28,7 @@ from forerank.active import PoolRanker
 from forerank.cli.app import app
 from forerank.exceptions import ModelFileError
 from forerank.models import Model, check, load_model, read_card, save_model
+from forerank.selection import Ranker
 from forerank.workflows import fit as workflow
 
 # Before 0.15 skops wrote a sparse array as an object like any other, and could not read it.
@@ -93,11 +94,8 @@ def comes_back(estimator, X, path):
     )
 
 
-RANKERS = [name for name in estimators.__all__ if name != "QuadraticFeatures"]
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("name", workflow.ranker_names())
 def test_every_ranker_of_ours_comes_back_from_tables(tmp_path, name):
     frame, y = rows()
     model = workflow.fit(frame.assign(y=y), "y", ranker=name, check=0)
@@ -111,9 +109,7 @@ def test_maps_come_back(tmp_path, how, storage):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2)) * (rng.random((200, 2)) < 0.8)
     y = ((X**2).sum(axis=1) < 1).astype(int)
-    ranker = estimators.Ranker(
-        maps=[how], cv=StratifiedKFold(3), random_state=np.random.RandomState(0)
-    )
+    ranker = Ranker(maps=[how], cv=StratifiedKFold(3), random_state=np.random.RandomState(0))
     ranker.fit(storage(X), y)
     if how == "nystroem" and storage is sp.csr_array and not KNOWS_SPARSE_ARRAYS:
         with pytest.raises(
