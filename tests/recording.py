@@ -110,7 +110,7 @@ def module(name: str) -> Any:
 # --- Fields ---
 
 # Keys whose values are durations, and keys whose values are names that may be changed.
-DURATIONS = re.compile(r"(?:^|_)(?:seconds|time)$")
+DURATIONS = re.compile(r"(?:^|_)(?:seconds|time)(?:$| per )")
 NAMES = {"method", "methods", "strategy", "best", "best_method_", "dtype"}
 # Arrays up to this number of values are kept whole, so that the largest difference can be told; of
 # larger ones the first values and a digest.
@@ -1237,8 +1237,7 @@ def model(name: str) -> tuple[str, dict]:
 
 
 def content(name: str) -> Any:
-    """A file that a command wrote: the text of lists, the columns of tables, the bytes of others.
-    """
+    """A file that a command wrote: the text of lists, the columns of tables, the bytes of others."""
     path = workspace() / name
     if not path.exists():
         return "no such file"
@@ -1633,17 +1632,15 @@ def masked_tables(text: str) -> str:
 # --- Writing and comparing ---
 
 
-def recorded(names: list[str]) -> dict[str, dict]:
-    found = {}
-    for name in names:
-        begin = time.perf_counter()
-        found[name] = record(name)
-        print(f"{time.perf_counter() - begin:6.1f} s  {name}", file=sys.stderr, flush=True)
+def recorded(name: str) -> dict[str, dict]:
+    begin = time.perf_counter()
+    found = record(name)
+    print(f"{time.perf_counter() - begin:6.1f} s  {name}", file=sys.stderr, flush=True)
     return found
 
 
 def write(path: Path, names: list[str]) -> int:
-    items = recorded(names)
+    items = {name: recorded(name) for name in names}
     path.write_text(json.dumps({"format": FORMAT, "items": items}, indent=0, ensure_ascii=False))
     raised = [name for name, fields in items.items() if "exception" in fields]
     print(
@@ -1730,17 +1727,20 @@ def compare(path: Path, pattern: str) -> int:
     before = {
         name: fields for name, fields in kept["items"].items() if fnmatch.fnmatch(name, pattern)
     }
-    now = recorded([name for name in ITEMS if fnmatch.fnmatch(name, pattern)])
+    now = [name for name in ITEMS if fnmatch.fnmatch(name, pattern)]
     counts: Counter[str] = Counter()
     for name in [*before, *(name for name in now if name not in before)]:
-        old, new = before.get(name, {}), now.get(name, {})
+        old, new = before.get(name, {}), recorded(name) if name in now else {}
         results = {
             path: compare_fields(old.get(path), new.get(path))
             for path in [*old, *(p for p in new if p not in old)]
         }
         own = Counter(state for state, _ in results.values())
         counts += own
-        print(f"{name}: " + ", ".join(f"{number} {state}" for state, number in own.items()))
+        print(
+            f"{name}: " + ", ".join(f"{number} {state}" for state, number in own.items()),
+            flush=True,
+        )
         for path_, (state, lines) in results.items():
             if state != EQUAL:
                 print(f"  {state}: {path_}")
