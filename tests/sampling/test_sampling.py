@@ -3,9 +3,8 @@ import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
-from forerank import sampling
 from forerank.design import make_design
-from forerank.sampling import STRATEGIES, PairSampler
+from forerank.sampling import STRATEGIES, PairSampler, proposals, sampler
 
 SOFT = [name for name in STRATEGIES if not name.startswith("hard")]
 GAMMAS = [1.0, 0.0, 0.3, "uniform"]
@@ -73,7 +72,8 @@ def acceptance(strategy, d):
 def route(request, monkeypatch):
     """Every way in which soft draws are made, on a population that is small enough to count."""
     if request.param != "listed":
-        monkeypatch.setattr(sampling, "_LISTED", 0)
+        for module in (proposals, sampler):
+            monkeypatch.setattr(module, "MOST_DRAWN", 0)
     prepared = {"listed": 1.0, "intervals": 0.0, "anywhere": 1e9}[request.param]
 
     def prepare(sampler):
@@ -178,7 +178,7 @@ class TestSoftDraws:
             for row in zip(part.plus.tolist(), part.minus.tolist(), strict=True)
         ]
         assert sorted(seen) == sorted(rows)
-        with pytest.raises(ValueError, match="1 candidates were asked for and 0 are left"):
+        with pytest.raises(ValueError, match="n=1 candidates were requested, but only 0 of"):
             sampler.draw(1, W)
 
     def test_few_wrong_pairs_among_very_many(self):

@@ -1,0 +1,204 @@
+"""The hard strategies of active sampling: the candidates of smallest d or |d| that have not been
+drawn yet (maths/sampling.md, "The hardest candidates").
+"""
+
+import heapq
+
+import numpy as np
+
+from forerank._kernels import compiled
+from forerank._sorting import argsort
+from forerank._typing import Index, Vector
+from forerank.sampling.candidates import Keys
+
+__all__ = ["ClosestPairs", "least_correct_pairs", "lowest"]
+
+# Widest cell, relative to the range of the scores, with which rows without a near row of the other
+# class are excluded: wider cells exclude too few rows to be worth the two passes.
+_WIDEST_CELL = 1e-3
+# Size of the sample of values from which a bound on the lowest ones is estimated.
+_SAMPLE_SIZE = 4096
+
+
+@compiled
+def _is_drawn(key, drawn):  # type: ignore[no-untyped-def]
+    index = np.searchsorted(drawn, key)
+    return index < drawn.size and drawn[index] == key
+
+
+@compiled
+def _smallest_differences(p, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
+    """Keys of the pairs of smallest p_i - q_j that have not been drawn; p ascending, q descending.
+
+    The successors of a pair are never smaller, so the smallest is always on the heap.
+    """
+    keys = np.empty(n_wanted, dtype=np.int64)
+    heap = [(p[0] - q[0], 0, 0)]
+    found = 0
+    while found < n_wanted and len(heap) > 0:
+        _, i, j = heapq.heappop(heap)
+        if j + 1 < q.size:
+            heapq.heappush(heap, (p[i] - q[j + 1], i, j + 1))
+        if j == 0 and i + 1 < p.size:
+            heapq.heappush(heap, (p[i + 1] - q[0], i + 1, 0))
+        key = np.int64(p_rows[i]) * n_q + q_rows[j]
+        if not _is_drawn(key, drawn):
+            keys[found] = key
+            found += 1
+    return keys[:found]
+
+
+@compiled
+def _mark_cells(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
+    """Mark the cells that hold some s_i in a bitmap, modulo its size."""
+    mask = np.int64(bits.size * 64 - 1)
+    bits[:] = 0
+    for i in range(s.size):
+        cell = np.int64((s[i] - low) * per_unit) & mask
+        bits[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+
+
+@compiled
+def _near_marked_cell(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
+    """Indices of the s_i whose cell, or one beside it, is marked; a few more by coincidence of
+    cells modulo the size of the bitmap.
+    """
+    mask = np.int64(bits.size * 64 - 1)
+    out = np.empty(s.size, dtype=np.intp)
+    n = 0
+    for i in range(s.size):
+        cell = np.int64((s[i] - low) * per_unit) & mask
+        bit = cell & 63
+        if 0 < bit < 63:
+            marked = (bits[cell >> 6] >> np.uint64(bit - 1)) & np.uint64(7)
+        else:
+            marked = np.uint64(0)
+            for neighbour in range(cell - 1, cell + 2):
+                index = neighbour & mask
+                marked |= (bits[index >> 6] >> np.uint64(index & 63)) & np.uint64(1)
+        out[n] = i
+        n += marked != 0
+    return out[:n]
+
+
+@compiled
+def _nearest(p, q):  # type: ignore[no-untyped-def]
+    """For each p_i, the number of q_j up to it, and the distance to the nearest; both ascending."""
+    below, distance = np.empty(p.size, dtype=np.intp), np.empty(p.size)
+    j = 0
+    for i in range(p.size):
+        while j < q.size and q[j] <= p[i]:
+            j += 1
+        below[i] = j
+        left = p[i] - q[j - 1] if j > 0 else np.inf
+        right = q[j] - p[i] if j < q.size else np.inf
+        distance[i] = min(left, right)
+    return below, distance
+
+
+@compiled
+def _closest_differences(p, below, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
+    """Keys of the pairs of smallest |p_i - q_j| that have not been drawn, and the largest such
+    distance.
+
+    q is ascending; each p_i takes its neighbours in q from the nearest outwards, on both sides.
+    """
+    keys = np.empty(n_wanted, dtype=np.int64)
+    left, right = below - 1, below.copy()
+    heap = [(0.0, 0, True)][:0]
+    for i in range(p.size):
+        if left[i] >= 0:
+            heap.append((p[i] - q[left[i]], i, True))
+        if right[i] < q.size:
+            heap.append((q[right[i]] - p[i], i, False))
+    heapq.heapify(heap)
+    found, distance = 0, 0.0
+    while found < n_wanted and len(heap) > 0:
+        distance, i, on_left = heapq.heappop(heap)
+        if on_left:
+            j = left[i]
+            left[i] -= 1
+            if left[i] >= 0:
+                heapq.heappush(heap, (p[i] - q[left[i]], i, True))
+        else:
+            j = right[i]
+            right[i] += 1
+            if right[i] < q.size:
+                heapq.heappush(heap, (q[right[i]] - p[i], i, False))
+        key = np.int64(p_rows[i]) * n_q + q_rows[j]
+        if not _is_drawn(key, drawn):
+            keys[found] = key
+            found += 1
+    return keys[:found], distance
+
+
+def least_correct_pairs(p: Vector, q: Vector, n: int, drawn: Keys) -> Keys:
+    """Keys of the n pairs of smallest p_i - q_j that have not been drawn.
+
+    A pair with k smaller ones is among the k + 1 lowest positives and the k + 1 highest negatives,
+    so that a selection replaces the sort.
+    """
+    i, j = lowest(p, drawn.size + n), lowest(-q, drawn.size + n)
+    return _smallest_differences(p[i], q[j], i, j, q.size, n, drawn)
+
+
+class ClosestPairs:
+    """Search for the pairs of smallest |p_i - q_j|, which keeps the distance of its last result.
+
+    Sorting all rows is the expensive step, and most rows are in none of the closest pairs. With an
+    estimate of the distance, only rows with a row of the other class within it are sorted; a wider
+    estimate (times 4) is tried if too few pairs are found.
+    """
+
+    def __init__(self) -> None:
+        self._expected_distance = 0.0
+
+    def find(self, p: Vector, q: Vector, n: int, drawn: Keys) -> Keys:
+        """Keys of the n closest pairs that have not been drawn."""
+        low, span = min(p.min(), q.min()), max(p.max(), q.max()) - min(p.min(), q.min())
+        width = self._expected_distance or span * (drawn.size + n) / (p.size * q.size)
+        width = max(width, span * 2.0**-50)
+        bits = np.empty(2 ** max(int(p.size + q.size).bit_length() - 2, 0), dtype=np.uint64)
+        while 0.0 < width < _WIDEST_CELL * span:
+            _mark_cells(p, low, 1.0 / width, bits)
+            j = _near_marked_cell(q, low, 1.0 / width, bits)
+            _mark_cells(q[j], low, 1.0 / width, bits)
+            i = _near_marked_cell(p, low, 1.0 / width, bits)
+            keys, distance = _closest_among(p, q, i, j, n, drawn)
+            if keys.size == n and distance <= width:
+                break
+            width *= 4.0
+        else:
+            i, j = np.arange(p.size), np.arange(q.size)
+            keys, distance = _closest_among(p, q, i, j, n, drawn)
+        self._expected_distance = 2.0 * distance
+        return keys
+
+
+def _closest_among(
+    p: Vector, q: Vector, i: Index, j: Index, n: int, drawn: Keys
+) -> tuple[Keys, float]:
+    """Keys of the n closest new pairs between rows i and j, and the largest of their distances."""
+    i, j = i[argsort(p[i])], j[argsort(q[j])]
+    below, distance = _nearest(p[i], q[j])
+    # A positive whose nearest negative is further than that of k others has none of the k closest
+    # pairs.
+    near = lowest(distance, drawn.size + n)
+    i, below = i[near], below[near]
+    return _closest_differences(p[i], below, q[j], i, j, q.size, n, drawn)
+
+
+def lowest(values: Vector, n: int) -> Index:
+    """Indices of the n lowest values (all, if there are fewer), in ascending order of value."""
+    index = None
+    if 8 * n < values.size and values.size > 2 * _SAMPLE_SIZE:
+        # A sample gives a bound that about 1.5 n values are below; if fewer than n are, all are
+        # examined.
+        sample = values[:: values.size // _SAMPLE_SIZE]
+        rank = min(int(1.5 * n / values.size * sample.size) + 16, sample.size - 1)
+        index = np.flatnonzero(values <= np.partition(sample, rank)[rank])
+    if index is None or index.size < n:
+        index = np.arange(values.size)
+    if n < index.size:
+        index = index[np.argpartition(values[index], n - 1)[:n]]
+    return index[np.argsort(values[index], kind="stable")]
