@@ -1,9 +1,9 @@
-"""Sorting scores, and cutting rows into the blocks whose pairs count.
+"""Sorting: `argsort` of scores, a counting sort by group, and the largest values.
 
-`argsort` is numpy's argsort at about the price of numpy's sort. The scores are mapped to integers
-on a uniform scale, each integer is packed with its row number into one 64-bit word, the words are
-sorted (numpy has vector code for that, not for the indirect sort at large n), and rows that share
-an integer are put right by insertion.
+`argsort` costs about as much as ``np.sort``. The scores are mapped to integers on a uniform scale,
+each integer is packed with its row number into a 64-bit word, the words are sorted (NumPy has
+vector code for that, not for the indirect sort at large n), and rows with equal integers are put
+in order by insertion.
 """
 
 from typing import Literal
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled
-from forerank._typing import Index
+from forerank._typing import Index, Vector
 
-# Below this many rows the packing costs more than it saves.
-_PACKING_PAYS_FROM = 4096
-# A run of rows with the same packed key longer than this is left to numpy: insertion would turn
-# quadratic.
+__all__ = ["argsort", "largest", "sort_by_group"]
+
+# Rows from which packing into words saves more time than it costs.
+_PACKED_FROM = 4096
+# Longest run of rows with equal integers that insertion sorts; NumPy sorts longer ones, because
+# the cost of insertion is quadratic.
 _LONGEST_RUN = 64
 
 
@@ -31,9 +33,7 @@ def _pack(s, low, scale, bits):  # type: ignore[no-untyped-def]
 
 @compiled
 def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
-    """Row numbers in order of score; an empty array where a run of equal keys is too long to repair
-    here.
-    """
+    """Row numbers by score; an empty array if a run of equal integers exceeds `longest_run`."""
     order = np.empty(words.size, dtype=np.intp)
     mask = (np.uint64(1) << bits) - np.uint64(1)
     run_start = 0
@@ -51,25 +51,43 @@ def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
     return order
 
 
-def argsort(s: NDArray[np.float64], *, stable: bool = False) -> Index:
-    """Row numbers by ascending score; ties in any order, or by row number. Cost: N log N, about
-    ``np.sort(s)``.
-    """
+def argsort(s: Vector, *, stable: bool = False) -> Index:
+    """Row numbers by ascending score; ties by row number if `stable`. Cost: that of ``np.sort``."""
     n = s.size
     kind: Literal["stable"] | None = "stable" if stable else None
-    if n < _PACKING_PAYS_FROM:
+    if n < _PACKED_FROM:
         return np.argsort(s, kind=kind)
     low, high = s.min(), s.max()
     bits = int(n - 1).bit_length()
-    with np.errstate(all="ignore"):
-        # Infinite for infinite scores and for spans too small or too large to divide by: numpy
-        # sorts those.
+    with np.errstate(all="ignore"):  # infinite scores, and spans that overflow or underflow
         scale = (2.0 ** (64 - bits) - 2.0 ** (64 - bits - 20)) / (high - low)
     if not (np.isfinite(scale) and scale > 0.0):
         return np.argsort(s, kind=kind)
     words = _pack(s, low, scale, np.uint64(bits))
     words.sort()
+    # Words with equal integers are sorted by row number, and insertion moves no row past an equal
+    # one: the order is stable.
     order = _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
-    # Words are sorted by row number where keys are equal, and the repair moves no row past an equal
-    # one.
     return order if order.size else np.argsort(s, kind=kind)
+
+
+@compiled
+def sort_by_group(order, group, first):  # type: ignore[no-untyped-def]
+    """The row numbers `order` sorted by group, in their given order within a group (counting sort).
+
+    `first` holds the position of the first row of each group. Cost: N.
+    """
+    position = first.copy()
+    out = np.empty_like(order)
+    for row in order:
+        out[position[group[row]]] = row
+        position[group[row]] += 1
+    return out
+
+
+def largest(values: NDArray, count: int) -> Index:
+    """Positions of the `count` largest values, in descending order; ties by position."""
+    if count >= values.size:
+        return np.argsort(-values, kind="stable")
+    some = np.sort(np.argpartition(-values, count - 1)[:count])
+    return some[np.argsort(-values[some], kind="stable")]

@@ -1,38 +1,76 @@
-"""Turning what users pass to fit into what objectives take; every refusal says what came and what
-to do.
-"""
+"""Checks of arguments, shared by the whole package: numbers, choices, weights, classes."""
 
 import sys
 from collections.abc import Iterable
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["check_choice", "check_number", "check_weights", "encode_classes", "stacklevel_outside"]
+from forerank._typing import Vector
+
+__all__ = [
+    "check_choice",
+    "check_number",
+    "check_weights",
+    "encode_classes",
+    "is_integer",
+    "is_number",
+    "refuse_invalid_weights",
+    "stacklevel_outside",
+]
+
+# Largest weights between these bounds are not rescaled: products and sums of weights then neither
+# overflow nor underflow.
+_SAFE_WEIGHTS = (1e-100, 1e100)
 
 
-# Weights within these bounds can be multiplied and summed without care.
-_SAFE = (1e-100, 1e100)
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether `value` is an integer of Python or NumPy; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
-    """The sorted classes of y, and each row's class number. Two numeric classes take no sort."""
-    if y.dtype.kind in "biuf":
-        low, high = y.min(), y.max()
-        upper = y == high
-        if low < high and np.all(upper | (y == low)):
-            return np.array([low, high]), upper.astype(np.int8)
-    check_classification_targets(y)
-    return np.unique(y, return_inverse=True)
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether `value` is a real number of Python or NumPy; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
-    """Sample weights as doubles; None for "all equal", also where equal weights were spelled out."""
+def check_number(
+    name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False
+) -> None:
+    """ValueError unless `value` is a finite number >= `low` (> `low` if `strict`)."""
+    valid = is_integer(value) if integer else is_number(value) and isfinite(value)
+    if not valid or value < low or (strict and value == low):
+        kind, bound = "an integer" if integer else "a number", ">" if strict else ">="
+        raise ValueError(f"{name} must be {kind} {bound} {low:g}; got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """ValueError unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(map(repr, sorted(choices)))
+        raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
+
+
+def refuse_invalid_weights(weight: Vector) -> None:
+    """ValueError where a weight is negative or not finite, or where all are zero."""
+    invalid = np.flatnonzero(~((weight >= 0.0) & (weight < np.inf)))
+    if invalid.size:
+        row = int(invalid[0])
+        raise ValueError(
+            f"sample_weight must be finite and not negative; row {row} has {weight[row]}. "
+            "Use zero to exclude a row."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; rows of each class need a weight.")
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:
+    """Sample weights as doubles; None if all weights are equal."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -46,48 +84,29 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.fl
         )
     if weight.size != n_rows:
         raise ValueError(
-            f"sample_weight has {weight.size} entries for {n_rows} rows of X; give one weight per row."
+            f"sample_weight has {weight.size} entries for {n_rows} rows of X; give one per row."
         )
-    lowest = weight.min()
-    if lowest < 0.0:
-        row = int(np.argmin(weight))
-        raise ValueError(
-            f"sample_weight must not be negative; row {row} has {lowest}. Use zero to leave a row out."
-        )
-    if weight.max() == 0.0:
-        raise ValueError(
-            "sample_weight is zero for every row; at least two rows need a positive weight."
-        )
-    highest = weight.max()
-    if not _SAFE[0] < highest < _SAFE[1]:
-        weight = (
-            weight / highest
-        )  # only ratios matter, and products of weights must not overflow or vanish
+    refuse_invalid_weights(weight)
+    lowest, highest = weight.min(), weight.max()
+    if not _SAFE_WEIGHTS[0] < highest < _SAFE_WEIGHTS[1]:
+        weight = weight / highest  # only ratios of weights matter
     return None if lowest == highest else weight
 
 
+def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
+    """The sorted classes of y, and each row's class number. Cost: N for two numeric classes."""
+    if y.dtype.kind in "biuf":
+        low, high = y.min(), y.max()
+        upper = y == high
+        if low < high and np.all(upper | (y == low)):
+            return np.array([low, high]), upper.astype(np.int8)
+    check_classification_targets(y)
+    return np.unique(y, return_inverse=True)
+
+
 def stacklevel_outside() -> int:
-    """The stack level, for a warning raised by the caller, of the first frame outside this package."""
+    """Stack level, for a warning of the caller, of the first frame outside this package."""
     level, frame = 0, sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("forerank."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     return level + 1
-
-
-def check_number(
-    name: str, value: Any, *, low: float, strict: bool = False, integer: bool = False
-) -> None:
-    """Refuse what is not a number above the bound."""
-    kind = Integral if integer else Real
-    fits = isinstance(value, kind) and not isinstance(value, bool) and isfinite(value)
-    if not fits or value < low or (strict and value == low):
-        what, bound = "an integer" if integer else "a number", ">" if strict else ">="
-        raise ValueError(f"{name} must be {what} {bound} {low:g}; got {value!r}.")
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse what is not among the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, sorted(choices)))}; got {value!r}."
-        )

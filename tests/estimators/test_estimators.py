@@ -280,7 +280,7 @@ class TestBadInput:
         negative = np.ones(40)
         negative[7] = -2.0
         self.refuses(
-            "must not be negative; row 7 has -2",
+            "not negative; row 7 has -2",
             self.X,
             self.y,
             sample_weight=negative,

@@ -487,7 +487,7 @@ GOOD = {"y_true": [0, 1, 0, 1], "y_score": [0.1, 0.2, 0.3, 0.4]}
         ({"sample_weight": [1, -1, 1, 1]}, "ranges from -1.0 to 1.0"),
         ({"sample_weight": [1, np.inf, 1, 1]}, "finite"),
         ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is NaN"),
-        ({"sample_weight": [0, 0, 0, 0]}, "zero for all rows"),
+        ({"sample_weight": [0, 0, 0, 0]}, "zero for every row"),
         ({"sample_weight": [1, 0, 1, 0]}, "sample_weight"),
         ({"qid": [1, 2]}, "qid has 2 values"),
         ({"qid": np.array([1, 2])}, "qid has 2 values"),

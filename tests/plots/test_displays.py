@@ -128,7 +128,7 @@ def test_what_cannot_be_drawn_is_said(ax):
         HitsDisplay.from_predictions([0, 1], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="NaN"):
         HitsDisplay.from_predictions([0, 1], [1.0, np.nan])
-    with pytest.raises(ValueError, match="negative or not finite"):
+    with pytest.raises(ValueError, match="finite and not negative"):
         HitsDisplay.from_predictions([0, 1], [1.0, 2.0], sample_weight=[1.0, -1.0])
 
 

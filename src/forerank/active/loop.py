@@ -24,6 +24,7 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from forerank._validation import is_integer
 from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.stopping import Reading, StoppingRule
 from forerank.active.strategies import Strategy, fit_labelled, make_strategy, score_rows
@@ -504,8 +505,7 @@ def _label(label: Any, row: int) -> int:
 
 
 def _check_batch(batch: Any) -> int | float:
-    whole = isinstance(batch, int | np.integer) and not isinstance(batch, bool)
-    if whole and batch >= 1:
+    if is_integer(batch) and batch >= 1:
         return int(batch)
     if isinstance(batch, float | np.floating) and 0.0 < batch < 1.0:
         return float(batch)
@@ -569,7 +569,7 @@ def seed_number(random_state: Any) -> int:
     """A number to seed generators with."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if not is_integer(random_state):
         return int(check_random_state(random_state).randint(2**31))
     if random_state < 0:
         raise ValueError(f"random_state must not be negative; got {random_state!r}.")

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forerank._sorting import argsort
+from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Index, Vector
 from forerank.estimators.scores import check_scores
-from forerank.metrics.ranking import deal_out, query_numbers
+from forerank.metrics.ranking import query_numbers
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
 
@@ -74,7 +74,7 @@ def sort_groups(scores: Vector, group: Index | None, rows: Index) -> SortedGroup
     if group is not None:
         sizes = np.bincount(group[rows])
         bounds = np.concatenate([[0], np.cumsum(sizes)])
-        order = deal_out(order, group, bounds[:-1].copy())
+        order = sort_by_group(order, group, bounds[:-1])
         starts = np.append(bounds[:-1][sizes > 0], rows.size)
     return SortedGroups(order, scores[order], starts if rows.size else starts[:1])
 

@@ -19,7 +19,7 @@ from scipy import stats
 
 from forerank import metrics
 from forerank._typing import Vector
-from forerank._validation import encode_classes
+from forerank._validation import encode_classes, is_integer
 from forerank.active.loop import LabellingLoop, content_hash
 from forerank.active.stopping import StoppingRule
 from forerank.active.strategies import Strategy, make_strategy, score_rows
@@ -169,9 +169,7 @@ def simulate(
         raise ValueError(
             f"y holds {classes.size} classes; two are expected, relevant and irrelevant."
         )
-    if rounds is not None and (
-        isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0
-    ):
+    if rounds is not None and (not is_integer(rounds) or rounds < 0):
         raise ValueError(f"rounds must be a whole number, not negative; got {rounds!r}.")
     if until_recall is not None and not 0.0 <= until_recall <= 1.0:
         raise ValueError(f"until_recall must lie between 0 and 1; got {until_recall!r}.")
@@ -268,9 +266,7 @@ def _seed_rows(
                 f"seeds names rows from {rows.min()} to {rows.max()}, and there are {codes.size} rows."
             )
         return rows.astype(np.intp)
-    if len(seeds) != 2 or any(
-        isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in seeds
-    ):
+    if len(seeds) != 2 or any(not is_integer(n) or n < 0 for n in seeds):
         raise ValueError(
             f"seeds as a tuple are (n_relevant, n_irrelevant), two counts; got {seeds!r}."
         )
@@ -558,13 +554,9 @@ def compare(
     True
     """
     methods = _methods(strategies)
-    if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 1:
+    if not is_integer(n_runs) or n_runs < 1:
         raise ValueError(f"n_runs must be a whole number of at least 1; got {n_runs!r}.")
-    if (
-        isinstance(random_state, bool)
-        or not isinstance(random_state, int | np.integer)
-        or random_state < 0
-    ):
+    if not is_integer(random_state) or random_state < 0:
         raise ValueError(
             f"random_state must be a whole number, the seed of the first run; got {random_state!r}."
         )

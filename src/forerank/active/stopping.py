@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from forerank._validation import is_integer
+
 __all__ = [
     "All",
     "Any_",
@@ -244,5 +246,5 @@ def _checked(rule: Any) -> StoppingRule:
 
 
 def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_integer(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")

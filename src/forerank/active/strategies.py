@@ -21,8 +21,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from forerank._sorting import argsort
+from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Index, Vector
+from forerank._validation import is_integer
 from forerank.active.posterior import (
     SortedGroups,
     group_numbers,
@@ -32,7 +33,6 @@ from forerank.active.posterior import (
 )
 from forerank.estimators.pool import UNLABELLED
 from forerank.estimators.scores import check_scores, score_rows
-from forerank.metrics.ranking import deal_out
 
 __all__ = [
     "STRATEGIES",
@@ -102,7 +102,7 @@ class Strategy:
         utility : array of float
             Only if `return_utility`.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        if not is_integer(n) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1; got {n!r}.")
         current, others = self._read_scores(scores, X)
         open_rows = np.flatnonzero(~_mask(labelled, current.size))
@@ -440,7 +440,7 @@ def _highest(
     order = falling[argsort(-utility[falling], stable=True)]
     if group is not None:
         number = pool.spread(np.arange(pool.sizes.size))
-        order = deal_out(order, number, pool.starts[:-1].copy())
+        order = sort_by_group(order, number, pool.starts[:-1])
     within = np.arange(order.size) - pool.spread(pool.starts[:-1])
     chosen = order[within < n]
     return pool.rows[chosen], utility[chosen]

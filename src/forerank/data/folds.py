@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 
 from forerank._typing import Index
+from forerank._validation import is_integer
 
 __all__ = ["Folds", "TooFewRowsError", "make_folds", "with_seed"]
 
@@ -52,7 +53,7 @@ def make_folds(cv: Any, y: NDArray, groups: Index | None = None, seed: int = 0) 
     TooFewRowsError
         Where an integer was given and there are not enough rows for two folds.
     """
-    if not isinstance(cv, int | np.integer) or isinstance(cv, bool) or cv < 2:
+    if not is_integer(cv) or cv < 2:
         return Folds(_given_splits(cv, y, groups))
     counts = np.unique(y, return_counts=True)[1]
     most, what = int(counts.min()), "rows of the smaller class"

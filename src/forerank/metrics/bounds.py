@@ -21,6 +21,7 @@ from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
 
 from forerank._typing import Vector
+from forerank._validation import refuse_invalid_weights
 from forerank.estimators import PointwiseRanker
 from forerank.losses import get_loss
 from forerank.metrics import rank_loss
@@ -477,8 +478,7 @@ def _check_weight(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
         raise ValueError(
             f"sample_weight has shape {weight.shape} for {n_rows} rows; give one weight per row."
         )
-    if not (np.isfinite(weight).all() and weight.min() >= 0.0 and weight.max() > 0.0):
-        raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
+    refuse_invalid_weights(weight)
     return weight / weight.max()
 
 

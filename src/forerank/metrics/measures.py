@@ -39,6 +39,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_random_state
 
 from forerank._typing import Mask, Queries, Vector, Weights
+from forerank._validation import is_integer
 from forerank.graphs import numbered_edges
 from forerank.metrics.ranking import (
     Curve,
@@ -558,7 +559,7 @@ def _check_k(k: int | None, n: int) -> float:
         return n
     if isinstance(k, Depth) and k > 0.0:
         return float(k)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_integer(k) or k < 1:
         raise ValueError(
             f"k={k!r}: k counts rows from the top and must be a whole number of at least 1."
         )
@@ -678,11 +679,7 @@ def auc_interval(
         )
         low, high = expit(logit(estimate) + half_width * np.array([-1.0, 1.0]))
     else:
-        if (
-            isinstance(n_resamples, bool)
-            or not isinstance(n_resamples, int | np.integer)
-            or n_resamples < 1
-        ):
+        if not is_integer(n_resamples) or n_resamples < 1:
             raise ValueError(
                 f"n_resamples={n_resamples!r}: give a whole number of at least 1; 2000 is usual."
             )

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled
-from forerank._sorting import argsort
+from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Index, Mask, Queries, Vector, Weights
+from forerank._validation import refuse_invalid_weights
 
 
 @dataclass(frozen=True)
@@ -92,21 +93,8 @@ def best_first(values: NDArray, query: Index | None) -> tuple[Index, Index]:
         return order, np.array([0, values.size])
     sizes = np.bincount(query)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    return deal_out(order, query, bounds[:-1].copy()), np.append(
-        bounds[:-1][sizes > 0], values.size
-    )
-
-
-@compiled
-def deal_out(order, query, place):  # type: ignore[no-untyped-def]
-    """One counting pass instead of a second sort: each row, in order, to the next free place of its
-    query.
-    """
-    dealt = np.empty_like(order)
-    for row in order:
-        dealt[place[query[row]]] = row
-        place[query[row]] += 1
-    return dealt
+    starts = np.append(bounds[:-1][sizes > 0], values.size)
+    return sort_by_group(order, query, bounds[:-1]), starts
 
 
 @compiled
@@ -343,15 +331,7 @@ def _weights(sample_weight: Weights, n: int) -> Vector:
     if sample_weight is None:
         return np.ones(n)
     w = _numbers(sample_weight, "sample_weight", n).astype(np.float64)
-    low, high = w.min(), w.max()
-    if low < 0 or np.isinf(high):
-        raise ValueError(
-            f"sample_weight ranges from {low} to {high}; weights must be nonnegative and finite."
-        )
-    if high == 0:
-        raise ValueError(
-            "sample_weight is zero for all rows; at least one row of each class needs a positive weight."
-        )
+    refuse_invalid_weights(w)
     return w
 
 

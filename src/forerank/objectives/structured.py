@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from forerank._kernels import compiled
+from forerank._sorting import largest
 from forerank._typing import Vector
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
@@ -143,10 +144,10 @@ class RankWeightedHinge:
         """
         negative = s[self._negatives]
         if self._even:
-            order = _descending(negative, self._needed)
+            order = largest(negative, self._needed)
             pulls, margins = self._shares[0][: order.size + 1], self._shares[1][: order.size + 1]
         else:
-            order = _descending(negative, negative.size)
+            order = largest(negative, negative.size)
             above = np.concatenate([[0.0], np.cumsum(self._weight[order])])
             pulls, margins = self._weights(above, self._total)
         falling = negative[order]
@@ -168,14 +169,6 @@ class RankWeightedHinge:
         takers = np.bincount(taken, weights=self._share, minlength=order.size + 1)
         gradient[self._negatives[order]] = pull * np.cumsum(takers[::-1])[::-1][1:]
         return _Linearization(value, gradient)
-
-
-def _descending(values: Vector, count: int) -> NDArray[np.intp]:
-    """The numbers of the `count` largest values, from the largest on."""
-    if count < values.size:
-        some = np.argpartition(-values, count - 1)[:count]
-        return some[np.argsort(-values[some], kind="stable")]
-    return np.argsort(-values, kind="stable")
 
 
 def _count_above(falling: Vector, bound: Vector) -> NDArray[np.intp]:
@@ -248,7 +241,7 @@ class AveragePrecision:
     def at(self, s: Vector) -> _Linearization:
         """Value and subgradient at the scores s."""
         positive, negative = s[self._positives], s[self._negatives]
-        up, down = _descending(positive, positive.size), _descending(negative, negative.size)
+        up, down = largest(positive, positive.size), largest(negative, negative.size)
         prefix = np.concatenate([[0.0], np.cumsum(positive[up])])
         place, gains = _best_places(positive[up], prefix, negative[down], self._harmonic)
         m, n = positive.size, negative.size

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcinv
 
 from forerank._kernels import compiled, in_row_chunks
+from forerank._sorting import sort_by_group
 from forerank._typing import Vector
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
@@ -182,7 +183,9 @@ class _Cells:
         first = int(cell.min())
         span = int(cell.max()) - first + 1
         if span <= 1024 + points.size:
-            order, start = _counting_sort(cell, first, span)
+            group = cell - first
+            start = np.concatenate([[0], np.cumsum(np.bincount(group))])
+            order = sort_by_group(np.arange(points.size), group, start[:-1])
             number = np.flatnonzero(np.diff(start))
             start = np.append(start[number], points.size)
             number += first
@@ -191,22 +194,6 @@ class _Cells:
             number, begins = np.unique(cell[order], return_index=True)
             start = np.append(begins, points.size)
         return cls(order, _offsets(points, cell, order, width), number, start)
-
-
-@compiled
-def _counting_sort(cell, first, span):  # type: ignore[no-untyped-def]
-    start = np.zeros(span + 1, dtype=np.int64)
-    for c in cell:
-        start[c - first + 1] += 1
-    for c in range(span):
-        start[c + 1] += start[c]
-    place = start[:-1].copy()
-    order = np.empty(cell.size, dtype=np.intp)
-    for i in range(cell.size):
-        c = cell[i] - first
-        order[place[c]] = i
-        place[c] += 1
-    return order, start
 
 
 @compiled

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled, in_parallel
-from forerank._sorting import argsort
+from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Vector
 from forerank.pairsums.blocks import PairBlocks
 
@@ -104,20 +104,6 @@ def margin_moments(
     _walk(t[by_target], s[by_source], w[by_source], sign, 1.0, *sorted_moments, reach)
     moments[:, by_target] = sorted_moments
     return moments[0], moments[1], moments[2]
-
-
-@compiled
-def _stable_by_half(order, half, half_start):  # type: ignore[no-untyped-def]
-    """Distribute entries sorted by score over the halves of the blocks, keeping the order inside
-    each.
-    """
-    place = half_start.copy()
-    out = np.empty_like(order)
-    for k in range(order.size):
-        e = order[k]
-        out[place[half[e]]] = e
-        place[half[e]] += 1
-    return out
 
 
 @compiled
@@ -419,4 +405,4 @@ def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
         upper += split
         return np.concatenate([lower, upper])
     half = np.repeat(np.arange(blocks.half_start.size, dtype=np.int32), blocks.half_size)
-    return _stable_by_half(argsort(s[blocks.rows]), half, blocks.half_start)
+    return sort_by_group(argsort(s[blocks.rows]), half, blocks.half_start)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from forerank._text import figure_label
 from forerank._typing import Vector
+from forerank._validation import refuse_invalid_weights
 from forerank.estimators.scores import score_rows
 
 __all__ = [
@@ -858,8 +859,7 @@ def _checked(
     check_consistent_length(y, scores, weight)
     if np.unique(y).size < 2:
         raise ValueError("y_true has one class only; a ranking is drawn for rows of two classes.")
-    if not np.isfinite(weight).all() or (weight < 0.0).any():
-        raise ValueError("sample_weight holds numbers that are negative or not finite.")
+    refuse_invalid_weights(weight)
     return y, scores, weight
 
 

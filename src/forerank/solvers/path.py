@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Vector
+from forerank._validation import is_integer
 from forerank.solvers import SolverResult
 
 __all__ = ["AlphaPath", "PathPoint", "Solve", "check_alphas"]
@@ -84,7 +85,7 @@ class AlphaPath:
 
 def check_alphas(alphas: int | ArrayLike) -> Vector:
     """The penalties, from the largest to the smallest."""
-    if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
+    if is_integer(alphas):
         if alphas < 1:
             raise ValueError(
                 f"alphas={alphas!r}: give how many penalties to try, at least 1, or a list of them."

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from forerank._sorting import largest
 from forerank._typing import Index, Vector
 from forerank.design import Design
 from forerank.losses import Loss
@@ -214,7 +215,7 @@ class _WorkingSetNewton:
             scores = self.design.scores(self.design.adjoint(towards))[top.negatives]
         _, beta = top.threshold(scores)
         crossing = int(np.count_nonzero(beta)) - 1
-        order = _highest(scores, crossing + _FEWEST_JOINING)
+        order = largest(scores, crossing + _FEWEST_JOINING)
         full = order[: max(crossing - _FEWEST_JOINING, 0)]
         return _WorkingSet(order[full.size : crossing + _FEWEST_JOINING], full)
 
@@ -310,7 +311,7 @@ class _WorkingSetNewton:
         room = max(_FEWEST_JOINING, min(n_active, max(self.most_joining, n_active // 2)))
         if wrong.size > room:
             distance = np.abs(then[wrong] - level)
-            wrong = wrong[_highest(distance, room)]
+            wrong = wrong[largest(distance, room)]
         working.full = np.setdiff1d(working.full, wrong, assume_unique=True)
         working.rows = np.concatenate([working.rows, wrong])
         return True
@@ -358,14 +359,6 @@ class _WorkingSetNewton:
             self.loss = _CentredHinge(loss.width / _NARROWER, inside)
             return self.point(here.w, here.s)
         return here
-
-
-def _highest(values: Vector, count: int) -> Index:
-    """The numbers of the largest values, from the largest on."""
-    if count < values.size:
-        some = np.argpartition(-values, count)[:count]
-        return some[np.lexsort((some, -values[some]))]
-    return np.argsort(-values, kind="stable")
 
 
 @dataclass

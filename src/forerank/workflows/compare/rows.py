@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_array
 
 from forerank._typing import Index, Vector
+from forerank._validation import is_integer
 from forerank.data.checks import DataWarning, data_warnings
 from forerank.data.columns import as_frame, column_name
 from forerank.data.readers import Matrix
@@ -203,7 +204,7 @@ class Folds:
         if self._own is not None:
             self.n_folds = int(cv.get_n_splits(rows.y, rows.y, rows.qid))
             return
-        if isinstance(cv, bool) or not isinstance(cv, int | np.integer) or cv < 2:
+        if not is_integer(cv) or cv < 2:
             raise ValueError(
                 f"cv={cv!r}: give a number of folds, at least 2, or a splitter of scikit-learn."
             )
