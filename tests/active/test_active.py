@@ -778,7 +778,7 @@ def test_curves_on_test_rows_are_the_metrics_of_the_ranker():
             metrics.roc_auc(y[100:], final.decision_function(X[100:]))
         )
         assert len(run.curves["map"]) == 2
-    with pytest.raises(ValueError, match="measures must be among"):
+    with pytest.raises(ValueError, match="metric must be one of"):
         simulate(X, y, test=test, measures=["f1"])
 
 

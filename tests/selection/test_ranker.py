@@ -558,32 +558,32 @@ def test_as_large_a_share_of_a_part(seed, n_part, more, k):
     y[:2] = 0, 1
     depth = min(n_part, k * n_part / n_all)
     down = np.append(0.0, np.cumsum(y[np.argsort(-s)]))
-    recall = measure_named(f"recall@{k}").on_part(n_part, n_all)
+    recall = measure_named(f"recall@{k}").for_rows(n_part, n_all)
     assert_allclose(recall.function(y, s), np.interp(depth, np.arange(n_part + 1), down) / y.sum())
     counted = np.clip(depth - np.arange(n_part), 0.0, 1.0) / np.log2(np.arange(n_part) + 2.0)
     best = counted @ np.sort(y)[::-1]
-    ndcg = measure_named(f"ndcg@{k}").on_part(n_part, n_all)
+    ndcg = measure_named(f"ndcg@{k}").for_rows(n_part, n_all)
     assert_allclose(ndcg.function(y, s), counted @ y[np.argsort(-s)] / best)
 
 
 def test_the_depth_of_measures_that_count_rows():
     y, s = np.arange(50) % 3 == 0, np.cos(np.arange(50))
-    whole = measure_named("recall@5").on_part(50, 50)
+    whole = measure_named("recall@5").for_rows(50, 50)
     assert whole.title == "recall at 5 of 50 rows (first 10 %)"
     assert whole.function(y, s) == metrics.recall_at_k(y, s, k=5)
     assert (
-        measure_named("recall@50").on_part(10, 171).title
+        measure_named("recall@50").for_rows(10, 171).title
         == "recall at 50 of 171 rows (first 29.2 %)"
     )
-    assert measure_named("recall@99").on_part(50, 50).title == "recall at 99 of 50 rows (all)"
-    grouped = measure_named("ndcg@2").on_part(
+    assert measure_named("recall@99").for_rows(50, 50).title == "recall at 99 of 50 rows (all)"
+    grouped = measure_named("ndcg@2").for_rows(
         10, 50, grouped=True
     )  # each group is a list of its own
     assert grouped.title == "NDCG at 2 of a group"
     assert grouped.function(y, s, qid=np.arange(50) // 5) == metrics.ndcg(
         y, s, k=2, qid=np.arange(50) // 5
     )
-    assert measure_named("ap").on_part(10, 50) == measure_named("ap")
+    assert measure_named("ap").for_rows(10, 50) == measure_named("ap")
 
 
 def test_top_methods_are_what_they_are_called():

@@ -22,7 +22,7 @@ from forerank import PairwiseRanker, Ranker
 from forerank.data.columns import NumberColumns
 from forerank.data.readers import Matrix
 from forerank.exceptions import DataFileError
-from forerank.metrics.evaluation import measure
+from forerank.metrics.estimates import estimate_measures
 from forerank.models import Model, load_model, read_card, save_model
 from forerank.models.onnx import save_onnx, to_onnx, to_sklearn
 from forerank.models.ranked_list import rank_file, rank_frame
@@ -45,7 +45,7 @@ def test_the_check_is_a_fit_on_the_other_rows():
     y = (frame["y"] == "yes").to_numpy()
     train, test = next(StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(y, y))
     pipeline = clone(model.estimator).fit(frame.iloc[train], y[train])
-    expected = measure(
+    expected = estimate_measures(
         y[test], pipeline.decision_function(frame.iloc[test]), list_rows=400, random_state=3
     )
     for got, want in zip(model.summary["measures"], expected, strict=True):
@@ -460,7 +460,9 @@ def test_measures_by_the_values_of_a_column():
     found = evaluate(model, frame, by="city", k=[5], seed=1)
     for city, measures in found.parts.items():
         rows = (frame["city"] == city).to_numpy()
-        assert measures == measure(found.y[rows], found.scores[rows], k=[5], random_state=1)
+        assert measures == estimate_measures(
+            found.y[rows], found.scores[rows], k=[5], random_state=1
+        )
     assert found.classes == {
         "yes": int((frame["y"] == "yes").sum()),
         "no": int((frame["y"] == "no").sum()),

@@ -17,24 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 from scipy import stats
 
-from forerank import metrics
 from forerank._typing import Vector
 from forerank._validation import encode_classes, is_integer
 from forerank.active.loop import LabellingLoop, content_hash
 from forerank.active.stopping import StoppingRule
 from forerank.active.strategies import Strategy, make_strategy, score_rows
 from forerank.metrics.ranking import check_column, query_numbers
+from forerank.metrics.registry import get_measure
 
 __all__ = ["Simulation", "StrategyComparison", "compare", "paired_t", "simulate"]
 
 
 _ROUNDING = 1e-9  # 0.95 * 20 is a whole number up to rounding
-
-METRICS: dict[str, Callable[..., float]] = {
-    "auc": metrics.roc_auc,
-    "map": metrics.average_precision,
-    "ndcg@10": lambda y, s, qid: metrics.ndcg(y, s, k=10, qid=qid),
-}
 
 
 @dataclass
@@ -146,7 +140,8 @@ def simulate(
         End when this recall is reached, which only a simulation can know.
     test : (X_test, y_test) or (X_test, y_test, qid_test), optional
         Rows on which the ranker is measured at every round.
-    measures : iterable of {"auc", "map", "ndcg@10"}
+    measures : iterable of str
+        Keys of measures, such as "auc", "map" (average precision, the mean over groups), "ndcg@10".
     random_state : int, RandomState or None
 
     Returns
@@ -297,11 +292,7 @@ def _measure(
     if not np.all(relevant | (np.asarray(y) == classes[0])):
         raise ValueError(f"y_test has other labels than y, which has {classes.tolist()}.")
     names = list(measures)
-    unknown = [name for name in names if name not in METRICS]
-    if unknown:
-        raise ValueError(
-            f"measures must be among {', '.join(map(repr, METRICS))}; got {unknown[0]!r}."
-        )
+    functions = {name: get_measure(name).function for name in names}
     number = None if qid is None else query_numbers(qid, relevant.size)
 
     def measure(ranker: Any) -> dict[str, float]:
@@ -310,7 +301,7 @@ def _measure(
             warnings.filterwarnings(
                 "ignore", message=".*queries left out of the mean.*", category=UserWarning
             )
-            return {name: METRICS[name](relevant, scores, qid=number) for name in names}
+            return {name: f(relevant, scores, qid=number) for name, f in functions.items()}
 
     return measure
 

@@ -546,9 +546,9 @@ def evaluate(
                 "rows": found.rows,
                 "classes": found.classes,
                 "confidence": confidence,
-                "measures": [vars(each) for each in found.measures],
+                "measures": [each.to_dict() for each in found.measures],
                 "by": {
-                    part: [vars(each) for each in measures]
+                    part: [each.to_dict() for each in measures]
                     for part, measures in found.parts.items()
                 },
                 "notes": found.notes,
@@ -564,7 +564,7 @@ def evaluate(
     title = f"{counted(found.rows, 'row')}: " + ", ".join(
         f"{name}: {count:,}" for name, count in found.classes.items()
     )
-    console.print(_measure_table(title, [vars(each) for each in found.measures], confidence))
+    console.print(_measure_table(title, [each.to_dict() for each in found.measures], confidence))
     if found.parts:
         console.print(_parts_table(by or "", found.parts))
     if curves is not None and not quiet:
@@ -822,7 +822,7 @@ def report(
             {
                 "report": str(out),
                 "sentences": made.sentences,
-                "measures": [vars(each) for each in made.measures],
+                "measures": [each.to_dict() for each in made.measures],
                 "warnings": made.warnings + remarks,
             }
         )
@@ -1334,7 +1334,7 @@ def _parts_table(by: str, groups: dict[str, Any]) -> Table:
     for name in names:
         table.add_column(escape(name), justify="right")
     for part, measures in groups.items():
-        found = {each.name: _interval(vars(each)) for each in measures}
+        found = {each.name: _interval(each.to_dict()) for each in measures}
         table.add_row(escape(part), *(escape(found.get(name, "one class only")) for name in names))
     return table
 

@@ -1,142 +1,305 @@
-"""The registry of measures: each by its key, such as "ap" or "recall@50", with its function and its
-title.
+"""The registry of measures: key, function, title, phrase, meaning and chance level of each.
+
+A key is a kind and, after "@", its parameter: "ap", "recall@50", "pauc@0.05". `get_measure` knows
+all of them, `measure_named` those that a ranker can be selected by.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from forerank.metrics import measures as metrics
 
 __all__ = [
-    "FOR_GRADES",
+    "KINDS",
     "Measure",
-    "depth_on_part",
-    "depth_words",
+    "describe_depth",
+    "get_measure",
     "measure_named",
-    "measure_title",
+    "measure_phrase",
     "metric_function",
+    "scaled_depth",
+    "takes_grades",
 ]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure by its name: ``function(y_true, y_score, *, sample_weight=None, qid=None)``, higher
-    is better.
+    """The definition of a measure; higher is better.
+
+    Attributes
+    ----------
+    key : str
+        Such as "recall@50".
+    function : callable
+        ``function(y_true, y_score, *, sample_weight=None, qid=None)``.
+    title : str
+        For heads and tables, such as "recall at 50".
+    phrase : str
+        For sentences: "mean {phrase}", "the highest {phrase}". By default the title.
+    meaning : str
+        A clause with a gap for the value in percent.
+    chance : callable or None
+        ``chance(n_rows, n_positive)``, the expected value of a random order of that many rows;
+        None if there is no formula.
+    parameter : float or None
+        k, a number of rows, or a false positive rate.
+    graded : bool
+        Whether it takes more than two classes.
     """
 
-    name: str
-    function: Callable[..., float]
+    key: str
+    function: Callable[..., float] = field(compare=False)
     title: str
+    phrase: str = ""
+    meaning: str = ""
+    chance: Callable[[int, int], float] | None = field(default=None, compare=False)
     parameter: float | None = None
+    graded: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.phrase:
+            object.__setattr__(self, "phrase", self.title)
 
     @property
     def kind(self) -> str:
-        return self.name.partition("@")[0]
+        return self.key.partition("@")[0]
 
     @property
-    def place(self) -> int | None:
-        """k, where the measure looks at the first k rows of a list."""
-        return (
-            int(self.parameter)
-            if self.kind in ("recall", "ndcg") and self.parameter is not None
-            else None
-        )
+    def k(self) -> int | None:
+        """Number of rows from the top that count; None for a measure of all rows."""
+        counts_rows = self.kind in KINDS and KINDS[self.kind].parameter == "k"
+        return int(self.parameter) if counts_rows and self.parameter is not None else None
 
-    def on_part(self, n_part: int, n_all: int, *, grouped: bool = False) -> "Measure":
-        """The measure of a list of `n_all` rows, estimated on `n_part` of them: a fold, or rows
-        kept aside.
+    def for_rows(self, n_rows: int, list_rows: int, *, grouped: bool = False) -> "Measure":
+        """The measure of a list of `list_rows` rows, estimated on `n_rows` of them, such as a fold.
 
-        The first k rows of the list are the share k / n_all of it, and the same share of the part
-        is looked at: k n_part / n_all rows, the last of which may count in part. Within groups each
-        group is a list of its own, and k counts its rows. The title says the depth.
+        The first k of the list are the share k / list_rows of it, and the same share of the rows
+        counts: k n_rows / list_rows of them, the last one in part. Within groups, k counts rows of
+        a group. Title and phrase name the depth.
         """
-        if self.place is None:
+        if self.k is None:
             return self
-        function, title = (
-            getattr(metrics, _MEASURES[self.kind][0]),
-            f"{_MEASURES[self.kind][2]} at {self.place}",
-        )
+        depth = describe_depth(self.k, None if grouped else list_rows)
+        named = replace(self, title=f"{self.title} {depth}", phrase=f"{self.phrase} {depth}")
         if grouped:
-            return replace(self, title=f"{title} of a group")
-        depth = metrics.Depth(depth_on_part(self.place, n_part, n_all))
-        return replace(
-            self,
-            function=partial(function, k=depth),
-            title=f"{title} {depth_words(self.place, n_all)}",
-        )
+            return named
+        rows = metrics.Depth(scaled_depth(self.k, n_rows, list_rows))
+        return replace(named, function=partial(self.function, k=rows))
 
 
-def depth_on_part(k: float, n_part: int, n_all: int) -> float:
-    """How many of `n_part` rows stand for the first k of `n_all`: as large a share, at most all."""
-    return n_part * min(1.0, k / n_all)
+def scaled_depth(k: float, n_rows: int, list_rows: int) -> float:
+    """Number of the `n_rows` rows that is the same share of them as k is of `list_rows`."""
+    return n_rows * min(1.0, k / list_rows)
 
 
-def depth_words(k: int, n_all: int) -> str:
-    """What the first k rows of a list are, such as "of 171 rows (first 29.2 %)"."""
-    rows = f"of {n_all:,} row{'s' * (n_all != 1)}"
-    return f"{rows} (first {100 * k / n_all:.3g} %)" if k < n_all else f"{rows} (all)"
+def describe_depth(k: int, list_rows: int | None) -> str:
+    """Description of the first k rows of a list, such as "of 171 rows (first 29.2 %)"; of a group
+    where `list_rows` is None.
+    """
+    if list_rows is None:
+        return "of a group"
+    rows = f"of {list_rows:,} row{'s' * (list_rows != 1)}"
+    return f"{rows} (first {100 * k / list_rows:.3g} %)" if k < list_rows else f"{rows} (all)"
 
 
-_MEASURES: dict[str, tuple[str, str | None, str]] = {
-    "auc": ("roc_auc", None, "AUC"),
-    "ap": ("average_precision", None, "average precision"),
-    "pos_at_top": ("pos_at_top", None, "share of positives at the top"),
-    "wmw": ("wmw", None, "share of pairs in order"),
-    "ndcg": ("ndcg", "k", "NDCG"),
-    "pauc": ("partial_auc", "fpr", "partial AUC"),
-    "recall": ("recall_at_k", "k", "recall"),
+# --- Expected values of a random order of n rows, p of them positive ---
+
+
+def _chance_constant(n: int, p: int, *, value: float) -> float:
+    return value
+
+
+def _chance_average_precision(n: int, p: int) -> float:
+    """Of the i - 1 rows above a positive one at rank i, (i - 1) (p - 1) / (n - 1) are expected to be
+    positive; the precision there is that plus one, over i, averaged over the ranks.
+    """
+    others = (p - 1) / (n - 1)
+    return float(np.mean((1 + np.arange(n) * others) / (1 + np.arange(n))))
+
+
+def _chance_tpr(n: int, p: int, *, fpr: float = 0.0) -> float:
+    """With m of the negatives accepted, a positive is accepted with probability (m + 1) / (N + 1)."""
+    return (int(fpr * (n - p)) + 1) / (n - p + 1)
+
+
+def _chance_precision(n: int, p: int) -> float:
+    return p / n
+
+
+def _chance_recall(n: int, p: int, *, k: int) -> float:
+    return min(1.0, k / n)
+
+
+# --- The measures ---
+
+
+def _ndcg(key: str, k: float | None) -> Measure:
+    meaning = "the order is worth {} of the best possible one"
+    if k is None:
+        return Measure(key, metrics.ndcg, "NDCG", meaning=meaning, graded=True)
+    function = partial(metrics.ndcg, k=int(k))
+    return Measure(key, function, f"NDCG at {k}", "", meaning, None, k, graded=True)
+
+
+def _pauc(key: str, fpr: float) -> Measure:
+    function = partial(metrics.partial_auc, standardize="range", fpr_range=(0.0, fpr))
+    meaning = (
+        f"up to a false positive rate of {fpr:g}, {{}} of the positive rows are found on average"
+    )
+    chance = partial(_chance_constant, value=fpr / 2)
+    return Measure(key, function, f"partial AUC (FPR to {fpr:g})", "", meaning, chance, fpr)
+
+
+def _tpr(key: str, fpr: float) -> Measure:
+    function = partial(metrics.tpr_at_fpr, fpr=fpr)
+    meaning = f"at a false positive rate of {fpr:g}, {{}} of the positive rows are found"
+    chance = partial(_chance_tpr, fpr=fpr)
+    return Measure(key, function, f"TPR at FPR {fpr:g}", "", meaning, chance, fpr)
+
+
+def _precision(key: str, k: float) -> Measure:
+    function = partial(metrics.precision_at_k, k=int(k))
+    meaning = f"{{}} of the first {k:,} rows are positive"
+    return Measure(key, function, f"precision at {k}", "", meaning, _chance_precision, k)
+
+
+def _recall(key: str, k: float) -> Measure:
+    function = partial(metrics.recall_at_k, k=int(k))
+    meaning = f"the first {k:,} rows hold {{}} of all positive ones"
+    chance = partial(_chance_recall, k=int(k))
+    return Measure(key, function, f"recall at {k}", "", meaning, chance, k)
+
+
+_HALF = partial(_chance_constant, value=0.5)
+_AUC = Measure(
+    "auc",
+    metrics.roc_auc,
+    "AUC",
+    meaning="a positive row is ranked above a negative one in {} of all such pairs",
+    chance=_HALF,
+)
+_AP = Measure(
+    "ap",
+    metrics.average_precision,
+    "average precision",
+    meaning="of the rows ranked down to a positive one, {} are positive on average",
+    chance=_chance_average_precision,
+)
+_POS_AT_TOP = Measure(
+    "pos_at_top",
+    metrics.pos_at_top,
+    "positives at the top",
+    "share of positives at the top",
+    "{} of the positive rows are ranked above every negative one",
+    _chance_tpr,
+)
+_WMW = Measure(
+    "wmw",
+    metrics.wmw,
+    "pairs in order",
+    "share of pairs in order",
+    "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",
+    _HALF,
+    graded=True,
+)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """`measure` is a Measure or, with a parameter, a function of key and parameter that makes one.
+
+    `selects` says whether a ranker can be selected by it (`metric=` of `Ranker` and the workflows).
+    """
+
+    measure: Any
+    parameter: str | None = None
+    graded: bool = False
+    selects: bool = True
+
+
+KINDS: dict[str, _Kind] = {
+    "auc": _Kind(_AUC),
+    "ap": _Kind(_AP),
+    "pos_at_top": _Kind(_POS_AT_TOP),
+    "wmw": _Kind(_WMW, graded=True),
+    "ndcg": _Kind(_ndcg, "k", graded=True),
+    "pauc": _Kind(_pauc, "fpr"),
+    "recall": _Kind(_recall, "k"),
+    "precision": _Kind(_precision, "k", selects=False),
+    "tpr": _Kind(_tpr, "fpr", selects=False),
 }
+# Other keys by which a measure is known: mean average precision is the mean over groups.
+_ALIASES = {"map": "ap"}
 
 
-FOR_GRADES = ("wmw", "ndcg")
+def get_measure(key: str) -> Measure:
+    """The measure with this key: one of `measure_named`, "precision@k", "tpr@fpr" or "ndcg".
+
+    Examples
+    --------
+    >>> get_measure("precision@10").title
+    'precision at 10'
+    """
+    key = _ALIASES.get(key, key)
+    return _ndcg(key, None) if key == "ndcg" else _made(key, [*KINDS])
 
 
 def measure_named(metric: Any) -> Measure:
-    """A measure by its name, such as "ap" or "recall@50"."""
-    shown = 'one of "auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k", such as "recall@50"'
-    if not isinstance(metric, str) or metric.partition("@")[0] not in _MEASURES:
+    """The measure with this key, one that a ranker can be selected by.
+
+    Examples
+    --------
+    >>> measure_named("recall@50").title
+    'recall at 50'
+    """
+    return _made(metric, [kind for kind, entry in KINDS.items() if entry.selects])
+
+
+def _made(metric: Any, kinds: list[str]) -> Measure:
+    parameters = {kind: KINDS[kind].parameter for kind in kinds}
+    keys = [f'"{kind}@{name}"' if name else f'"{kind}"' for kind, name in parameters.items()]
+    shown = f'one of {", ".join(keys)}, such as "recall@50"'
+    if not isinstance(metric, str) or metric.partition("@")[0] not in kinds:
         raise ValueError(f"metric must be {shown}; got {metric!r}.")
     kind, _, given = metric.partition("@")
-    name, parameter, title = _MEASURES[kind]
-    function: Callable[..., float] = getattr(metrics, name)
-    if parameter is None:
+    entry = KINDS[kind]
+    if entry.parameter is None:
         if given:
             raise ValueError(f"metric={metric!r}: {kind} takes no parameter.")
-        return Measure(metric, function, title)
+        return entry.measure
     try:
-        value = float(given) if parameter == "fpr" else int(given)
+        value = float(given) if entry.parameter == "fpr" else int(given)
     except ValueError:
-        raise ValueError(f"metric={metric!r}: give {kind}@{parameter}, {shown}.") from None
-    if parameter == "fpr":
-        if not 0.0 < value < 1.0:
-            raise ValueError(
-                f"metric={metric!r}: give a false positive rate between 0 and 1; up to 1 it is the AUC."
-            )
-        return Measure(
-            metric,
-            partial(function, standardize="range", fpr_range=(0.0, value)),
-            f"{title} (FPR to {value:g})",
-            value,
+        raise ValueError(f"metric={metric!r}: give {kind}@{entry.parameter}, {shown}.") from None
+    if entry.parameter == "fpr" and not 0.0 < value < 1.0:
+        raise ValueError(
+            f"metric={metric!r}: give a false positive rate between 0 and 1; up to 1 it is the AUC."
         )
-    if value < 1:
+    if entry.parameter == "k" and value < 1:
         raise ValueError(f"metric={metric!r}: k is a number of rows, at least 1.")
-    return Measure(metric, partial(function, k=int(value)), f"{title} at {value}", value)
+    return entry.measure(metric, value)
 
 
-def measure_title(metric: str) -> str:
-    """The name of a measure for people, such as AUC for "auc"; one that is not known keeps its
-    name.
-    """
+def takes_grades(metric: Any) -> bool:
+    """Whether a measure takes more than two classes; False for what is not a measure."""
+    kind = str(metric).partition("@")[0]
+    return kind in KINDS and KINDS[kind].graded
+
+
+def measure_phrase(metric: str) -> str:
+    """The phrase of a measure for sentences, such as "AUC" for "auc"; other texts unchanged."""
     try:
-        return measure_named(metric).title
+        return get_measure(metric).phrase
     except ValueError:
         return metric
 
 
 def metric_function(metric: str) -> Callable[..., float]:
-    """The function f(y_true, y_score, *, sample_weight=None, qid=None) behind a name; higher is
+    """The function f(y_true, y_score, *, sample_weight=None, qid=None) of a measure; higher is
     better.
 
     Examples

@@ -13,7 +13,7 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 
 from forerank import metrics
 from forerank._typing import Vector
-from forerank.metrics.evaluation import shown
+from forerank.metrics.estimates import format_value
 from forerank.plots.displays import COLOURS, GREY, STYLE, HitsDisplay
 
 __all__ = ["draw_curves", "draw_precision_recall", "draw_roc", "mean_precision_recall", "mean_roc"]
@@ -57,7 +57,7 @@ def draw_curves(y_true: ArrayLike, y_score: ArrayLike, path: Any) -> None:
 
 def draw_roc(ax: Any, fpr: Vector, tpr: Vector, auc: float) -> None:
     """A ROC curve, its area in the legend, and that of a random order."""
-    ax.plot(*_thin(fpr, tpr), color=COLOURS[0], label=f"this ranking, AUC {shown(auc)}")
+    ax.plot(*_thin(fpr, tpr), color=COLOURS[0], label=f"this ranking, AUC {format_value(auc)}")
     ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="a random order, 0.5")
     ax.set(
         xlabel="false positive rate",
@@ -75,9 +75,13 @@ def draw_precision_recall(
     a random order.
     """
     ax.plot(
-        *_thin(recall, precision), color=COLOURS[0], label=f"this ranking, average {shown(average)}"
+        *_thin(recall, precision),
+        color=COLOURS[0],
+        label=f"this ranking, average {format_value(average)}",
     )
-    ax.axhline(share, color=GREY, linestyle=":", label=f"share of positive rows, {shown(share)}")
+    ax.axhline(
+        share, color=GREY, linestyle=":", label=f"share of positive rows, {format_value(share)}"
+    )
     ax.set(xlabel="recall", ylabel="precision", xlim=(-0.01, 1.01), ylim=(0.0, 1.04))
     ax.legend(loc="best")
 

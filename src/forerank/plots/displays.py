@@ -705,9 +705,11 @@ class AlphaPathDisplay:
                 label="chosen",
             )
         self.ax_.set(xscale="log", xlabel="alpha: less to the left, more smoothing to the right")
-        from forerank.metrics.registry import measure_title
+        from forerank.metrics.registry import measure_phrase
 
-        self.ax_.set_ylabel(_plain(f"{measure_title(self.metric or 'measure')}, mean of the folds"))
+        self.ax_.set_ylabel(
+            _plain(f"{measure_phrase(self.metric or 'measure')}, mean of the folds")
+        )
         self.ax_.legend()
         return self
 

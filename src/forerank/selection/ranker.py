@@ -19,7 +19,7 @@ from forerank._validation import check_number, check_weights, stacklevel_outside
 from forerank.design import make_design
 from forerank.estimators.base import BaseRanker, available_or_remedy, refuse_more_than_two
 from forerank.metrics.ranking import query_numbers
-from forerank.metrics.registry import FOR_GRADES, measure_named, metric_function
+from forerank.metrics.registry import measure_named, metric_function, takes_grades
 from forerank.selection.calibration import (
     calibration_folds,
     fitted_sigmoid,
@@ -160,7 +160,7 @@ class Ranker(BaseRanker):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = str(self.metric).partition("@")[0] in FOR_GRADES
+        tags.classifier_tags.multi_class = takes_grades(self.metric)
         tags.non_deterministic = self.random_state is None
         return tags
 
@@ -198,16 +198,16 @@ class Ranker(BaseRanker):
             check_number("list_rows", self.list_rows, low=1, integer=True)
         data = self._data(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
-        if measure.kind not in FOR_GRADES:
+        if not measure.graded:
             refuse_more_than_two(
                 self.classes_,
                 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).',
             )
         self._check_calibration(data)
         n_list = self.list_rows or data.y.size
-        if measure.kind == "recall" and data.group is None and (measure.place or 0) >= n_list:
+        if measure.kind == "recall" and data.group is None and (measure.k or 0) >= n_list:
             raise ValueError(
-                f"metric={self.metric!r}: the first {measure.place} of {n_list} rows are all of them."
+                f"metric={self.metric!r}: the first {measure.k} of {n_list} rows are all of them."
             )
         search = Search(self, measure, alphas, data, graded)
         with warnings.catch_warnings():
@@ -436,7 +436,7 @@ class Ranker(BaseRanker):
             labels = self._grades()[np.searchsorted(self.classes_, labels)]
         measure = measure_named(self.metric)
         if self.list_rows is not None:
-            measure = measure.on_part(scores.size, self.list_rows, grouped=qid is not None)
+            measure = measure.for_rows(scores.size, self.list_rows, grouped=qid is not None)
         return measure.function(labels, scores, sample_weight=sample_weight, qid=qid)
 
 

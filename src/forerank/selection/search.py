@@ -113,7 +113,7 @@ class Fold:
         """The measure on the test rows, or some of them; NaN where they are of one class."""
         data = self.test if rows is None else self.test.take(rows)
         scores = scores if rows is None else scores[rows]
-        function = measure.on_part(
+        function = measure.for_rows(
             scores.size, self.n_list, grouped=data.group is not None
         ).function
         try:
@@ -133,7 +133,7 @@ class Search:
         self.remarks: list[str] = []
         self.random = check_random_state(ranker.random_state)
         self.n_list = ranker.list_rows or data.y.size
-        self.measure = measure.on_part(self.n_list, self.n_list, grouped=data.group is not None)
+        self.measure = measure.for_rows(self.n_list, self.n_list, grouped=data.group is not None)
         self.maps = named_maps(ranker.maps, self._seed())
         self._sample()
         self.folds = self._split()
@@ -481,7 +481,7 @@ class Search:
         if not np.isfinite(means[place]):
             return f"{text}, untried: no fold has rows of both classes on both sides.{remarks}"
         n_folds = self._n_measured(chosen)
-        text += f", mean {self.measure.title} {means[place]:.4f} in {counted(n_folds, 'fold')}"
+        text += f", mean {self.measure.phrase} {means[place]:.4f} in {counted(n_folds, 'fold')}"
         others = [c for c in self.candidates if c is not chosen]
         rivals = [c for c in others if c.left_out is None and self._n_measured(c) == n_folds]
         if rivals:
@@ -586,7 +586,7 @@ class Search:
         verdict = "more data would help" if helps else "more data would hardly help"
         if not helps and mean + margin > little:
             verdict = "whether more data would help, these folds do not say"
-        title = self.measure.title
+        title = self.measure.phrase
         sentence = (
             f"From {int(sizes[1]):,} to {int(sizes[2]):,} rows, {title} goes from {means[1]:.4f} to {means[2]:.4f} "
             f"({mean:+.4f} ± {margin:.4f}): {verdict}."

@@ -49,7 +49,7 @@ from forerank.data.readers import (
     usual_encoding,
 )
 from forerank.exceptions import DataFileError
-from forerank.metrics.evaluation import Measure, measure
+from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.metrics.registry import measure_named
 from forerank.models import Model
 from forerank.models.scoring import (
@@ -179,7 +179,7 @@ def fit(
             f"{', '.join(name for name in ranker_names() if _takes_groups(name))}."
         )
     notes = table.notes() + labels["notes"]
-    measures: list[Measure] = []
+    measures: list[Estimate] = []
     tried: Any = None
     order, n_train = _split(y, table.groups, check, seed)
     if n_train < y.size:
@@ -188,7 +188,7 @@ def fit(
         held = order[n_train:]
         try:
             groups = None if table.groups is None else table.groups[held]
-            measures = measure(
+            measures = estimate_measures(
                 y[held], scores, qid=groups, list_rows=y.size, k=_places(model), random_state=seed
             )
         except ValueError as error:
@@ -210,7 +210,7 @@ def fit(
         "ranker": type(model).__name__,
         "params": {name: value for name, value in model.get_params().items() if _is_plain(value)},
         "kept_aside": int(y.size - n_train) if measures else 0,
-        "measures": [vars(each) for each in measures],
+        "measures": [each.to_dict() for each in measures],
         "seed": seed,
         "seconds": round(perf_counter() - begin, 3),
         "source": source.name,
@@ -324,7 +324,7 @@ def for_list(model: Any, n_rows: int, groups: Any) -> Any:
     """
     if not isinstance(model, Ranker) or model.list_rows is not None or groups is not None:
         return model
-    if measure_named(model.metric).place is None:
+    if measure_named(model.metric).k is None:
         return model
     return clone(model).set_params(list_rows=int(n_rows))
 
@@ -953,7 +953,7 @@ class Evaluation:
     ----------
     rows : int
     classes : dict
-    measures : list of Measure
+    measures : list of Estimate
     parts : dict
         The measures for each value of the column that was asked for; none where its rows are of one
         class.
@@ -965,8 +965,8 @@ class Evaluation:
 
     rows: int
     classes: dict[str, int]
-    measures: list[Measure]
-    parts: dict[str, list[Measure]]
+    measures: list[Estimate]
+    parts: dict[str, list[Estimate]]
     y: NDArray
     scores: Vector
     notes: list[str] = field(default_factory=list)
@@ -1057,9 +1057,9 @@ def evaluate(
     y = y * labels["unit"] if labels["positive"] is None else y
     places = _places(last_step(model)) if k is None else list(k)
 
-    def measured(chosen: NDArray) -> list[Measure]:
+    def measured(chosen: NDArray) -> list[Estimate]:
         within = None if groups is None else groups[chosen]
-        return measure(
+        return estimate_measures(
             y[chosen],
             scores[chosen],
             qid=within,
@@ -1069,7 +1069,7 @@ def evaluate(
         )
 
     found = measured(np.arange(y.size))
-    by_part: dict[str, list[Measure]] = {}
+    by_part: dict[str, list[Estimate]] = {}
     if parts is not None:
         order = np.argsort(parts, kind="stable")
         values, begins = np.unique(parts[order], return_index=True)

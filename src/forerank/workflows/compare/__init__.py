@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from forerank.metrics.registry import depth_words, measure_named
+from forerank.metrics.registry import describe_depth, measure_named
 from forerank.workflows.compare.methods import chosen_methods, measure_names
 from forerank.workflows.compare.result import Comparison, corrected_t_test, holm, shown_row
 from forerank.workflows.compare.rows import Folds, read_rows
@@ -137,9 +137,9 @@ def compare(
         "folds": splitter.n_folds,
         "splits": splitter.digest(),
     }
-    place, depth = measure_named(metric).place, ""
+    place, depth = measure_named(metric).k, ""
     if place is not None:
-        depth = "of a group" if rows.qid is not None else depth_words(place, rows.y.size)
+        depth = describe_depth(place, None if rows.qid is not None else rows.y.size)
         header["depth"] = (
             depth  # records of earlier versions counted k rows of a fold, and have none
         )

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 from forerank.data.files import first_line
 from forerank.estimators.scores import score_rows
-from forerank.metrics.registry import FOR_GRADES, measure_named, metric_function
+from forerank.metrics.registry import measure_named, takes_grades
 from forerank.selection.methods import method_names
 from forerank.workflows import fit as workflow
 from forerank.workflows.compare.rows import RowsToCompare, digest_of
@@ -217,7 +217,7 @@ class _Scorer:
         # Searches of scikit-learn know no groups: where there are some, the first k of all rows of
         # a fold count.
         n = X.shape[0]
-        measure = measure_named(self.metric).on_part(n, n if self.grouped else self.list_rows)
+        measure = measure_named(self.metric).for_rows(n, n if self.grouped else self.list_rows)
         return measure.function(y, score_rows(estimator, X))
 
 
@@ -267,18 +267,14 @@ def _spec(estimator: Any) -> str:
 
 def measure_names(metric: str, graded: bool) -> tuple[str, ...]:
     """The chosen measure first, then others."""
-    metric_function(metric)  # says what is wrong with it
+    measure_named(metric)  # says what is wrong with it
     names = dict.fromkeys([metric, *_MEASURES])
     if not graded:
         return tuple(
             name for name in names if name == metric or name != "wmw"
         )  # AUC, where there are two classes
-    if not _orders_grades(metric):
+    if not takes_grades(metric):
         raise ValueError(
             f"metric={metric!r} is for two classes, and the labels are grades: choose wmw or ndcg@k."
         )
-    return tuple(name for name in names if _orders_grades(name))
-
-
-def _orders_grades(metric: str) -> bool:
-    return metric.partition("@")[0] in FOR_GRADES
+    return tuple(name for name in names if takes_grades(name))

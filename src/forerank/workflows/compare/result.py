@@ -13,8 +13,8 @@ from scipy.special import nctdtrinc
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.checks import DataWarning
-from forerank.metrics.evaluation import shown
-from forerank.metrics.registry import measure_title
+from forerank.metrics.estimates import format_value
+from forerank.metrics.registry import measure_phrase
 
 __all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
 
@@ -80,7 +80,7 @@ class Comparison:
         """The measure as it is called in heads and sentences, with the depth of the list that it
         looks at.
         """
-        return f"{measure_title(self.metric)} {self.depth}".rstrip()
+        return f"{measure_phrase(self.metric)} {self.depth}".rstrip()
 
     def values(self, measure: str | None = None) -> dict[str, dict[tuple[int, int], float]]:
         """For each method its values of a measure, by default the chosen one, by seed and fold;
@@ -285,8 +285,8 @@ class Comparison:
             return f"Every fit failed; the first because {self.errors()[0]}."
         first, *others = self.table()
         if not others:
-            return f"{best} has a mean {self.title} of {shown(first['mean'])}."
-        parts = [f"{best} has the highest {self.title}, {shown(first['mean'])}"]
+            return f"{best} has a mean {self.title} of {format_value(first['mean'])}."
+        parts = [f"{best} has the highest {self.title}, {format_value(first['mean'])}"]
         alike = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
         if alike:
             names, least = [row["method"] for row in alike], min(row["p"] for row in alike)
@@ -392,7 +392,7 @@ def _against(row: dict[str, Any]) -> str:
     if row["difference"] is None:
         return f"{row['method']} was measured on other folds"
     if row["p"] is None:
-        return f"{row['method']} has {shown(row['mean'])}"
+        return f"{row['method']} has {format_value(row['mean'])}"
     p = f"p = {row['p']:.2g}" if row["p"] >= 0.001 else "p < 0.001"
     return f"{row['method']} is {'behind' if row['difference'] < 0 else 'ahead'} by {abs(row['difference']):.2g} ({p})"
 

@@ -51,7 +51,7 @@ def tasks_of(
         inputs: dict[str, Any] = {}
         known = [measure_named(name) for name in measures]
         known = [
-            each.on_part(test.size, rows.y.size, grouped=rows.qid is not None) for each in known
+            each.for_rows(test.size, rows.y.size, grouped=rows.qid is not None) for each in known
         ]
         sides = []
         for side in (train, test):
@@ -143,7 +143,7 @@ def _fitted_record(
     scores = score_rows(estimator, X_test)
     scored = perf_counter()
     measured = _measured(test, scores, measures)
-    found = place | {"value": measured[measures[0].name], "measures": measured}
+    found = place | {"value": measured[measures[0].key], "measures": measured}
     found |= {"fit_seconds": round(fitted - begin, 6), "score_seconds": round(scored - fitted, 6)}
     if unused:
         found["unused"] = unused
@@ -198,7 +198,7 @@ def _measured(
             "ignore", message=".*queries left out of the mean", category=UserWarning
         )
         for each in measures:
-            found[each.name] = float(each.function(y, scores, **extra))
+            found[each.key] = float(each.function(y, scores, **extra))
     return found
 
 

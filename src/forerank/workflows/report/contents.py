@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from forerank._text import counted, printable
 from forerank.data.checks import data_warnings
 from forerank.data.files import opened_atomically, refuse_existing
-from forerank.metrics.evaluation import Measure, estimate, measure
+from forerank.metrics.estimates import Estimate, estimate_measure, estimate_measures
+from forerank.metrics.registry import Measure
 from forerank.models import Model
 from forerank.models.versions import package_versions
 from forerank.selection.ranker import Ranker
@@ -80,7 +81,7 @@ class Report:
         The result in words.
     warnings : list of str
         What may be wrong with the data or the figures.
-    measures : list of Measure
+    measures : list of Estimate
         Means over the folds, the one that was asked for first; empty where nothing could be held
         out.
     model : Model
@@ -93,7 +94,7 @@ class Report:
 
     sentences: list[str]
     warnings: list[str]
-    measures: list[Measure]
+    measures: list[Estimate]
     model: Model
     held_out: HeldOut
     page: dict[str, Any]
@@ -216,7 +217,7 @@ def make_report(
         "params": {
             name: value for name, value in estimator.get_params().items() if _is_plain(value)
         },
-        "measures": [vars(each) for each in facts.measures],
+        "measures": [each.to_dict() for each in facts.measures],
         "seed": seed,
         "source": source.name,
         **table.extra,
@@ -305,7 +306,7 @@ class _Facts:
         self.n_groups = None if table.groups is None else int(np.unique(table.groups).size)
         self._graded = labels["positive"] is None
         self._places = self._chosen_places()
-        self.measures: list[Measure] = []
+        self.measures: list[Estimate] = []
         self._chance: dict[str, float] = {}
         self._not_measured = ""
         if np.unique(self._y).size > 1:
@@ -337,10 +338,9 @@ class _Facts:
             "list_rows": self._all_y.size,
             "random_state": seed,
         }
-        found = measure(y, scores, k=self._places, **lists)
+        found = estimate_measures(y, scores, k=self._places, **lists)
         if self._headline.name not in [each.name for each in found]:
-            own = estimate(self._headline.definition, y, scores, **lists)
-            found.insert(0, replace(own, name=self._headline.name))
+            found.insert(0, estimate_measure(self._headline.definition, y, scores, **lists))
         found.sort(
             key=lambda each: each.name != self._headline.name
         )  # stable: the others stay in order
@@ -354,14 +354,14 @@ class _Facts:
         formula.
         """
         y, main = self._y, self._headline
-        known = {"AUC": 0.5, "pairs in order": 0.5} | (
-            {} if main.chance is None else {main.name: main.chance}
-        )
-        if self._qid is None and not self._graded:
-            known |= self._chances_of_folds()
-            known |= {"partial AUC (FPR to 0.1)": 0.05}
-            known |= {f"precision at {k}": float(np.mean(y)) for k in self._places}
-            known |= {f"recall at {k}": k / self._all_y.size for k in self._places}
+        known = {}
+        for each in self.measures:
+            constant = each.measure.kind in ("auc", "wmw") or (
+                each.key.startswith("pauc@") and each.name == main.name
+            )
+            simple = self._qid is None and not self._graded
+            if each.measure.chance is not None and (simple or constant):
+                known[each.name] = self._chance_of(each.measure)
         rng = np.random.default_rng(self._seed)
         lists: dict[str, Any] = {
             "qid": self._qid,
@@ -376,37 +376,23 @@ class _Facts:
         )
         drawn: dict[str, list[float]] = {}
         for order in orders:
-            found = measure(y, order, k=self._places, **lists)
+            found = estimate_measures(y, order, k=self._places, **lists)
             if main.name not in [each.name for each in found]:
-                found.append(replace(estimate(main.definition, y, order, **lists), name=main.name))
+                found.append(estimate_measure(main.definition, y, order, **lists))
             for each in found:
                 drawn.setdefault(each.name, []).append(each.value)
         return {name: float(np.mean(values)) for name, values in drawn.items()} | known
 
-    def _chances_of_folds(self) -> dict[str, float]:
-        """Means over the folds of what is expected of a random order of P positive rows and N
-        others.
-
-        Of n = P + N rows, the one in place i is positive with P - 1 others expected among the (i -
-        1) (P - 1) / (n - 1) ahead of it: the sum over i of (1 + that) / i, over n, is the average
-        precision. With m others allowed ahead, a positive row is found with probability (m + 1) /
-        (N + 1).
-        """
-        found: dict[str, list[float]] = {}
-        for number in np.unique(self._fold):
-            y = self._y[self._fold == number]
-            n, positive = y.size, int(y.sum())
-            negative = n - positive
-            if min(positive, negative) == 0:
-                continue
-            ahead = (positive - 1) / (n - 1)
-            precision = float(np.mean((1 + np.arange(n) * ahead) / (1 + np.arange(n))))
-            found.setdefault("average precision", []).append(precision)
-            found.setdefault("positives at the top", []).append(1 / (negative + 1))
-            found.setdefault("TPR at FPR 0.01", []).append(
-                (int(0.01 * negative) + 1) / (negative + 1)
-            )
-        return {name: float(np.mean(values)) for name, values in found.items()}
+    def _chance_of(self, measure: Measure) -> float:
+        """The expected value of a random order: of all rows for the first k, else its mean over folds."""
+        assert measure.chance is not None
+        if measure.kind == "recall":
+            return measure.chance(self._all_y.size, 1)
+        if measure.kind in ("precision", "auc", "wmw", "pauc"):
+            return measure.chance(self._y.size, int(self._y.sum()))
+        labels = [self._y[self._fold == number] for number in np.unique(self._fold)]
+        both = [(y.size, int(y.sum())) for y in labels if 0 < y.sum() < y.size]
+        return float(np.mean([measure.chance(*counts) for counts in both]))
 
     # --- Words ---
 
@@ -610,7 +596,9 @@ class _Facts:
             lists: dict[str, Any] = {"list_rows": self._all_y.size, "n_resamples": 1}
             lists["qid"] = None if self._qid is None else self._qid[rows]
             try:
-                one = estimate(self._headline.definition, y[rows], self._scores[rows], **lists)
+                one = estimate_measure(
+                    self._headline.definition, y[rows], self._scores[rows], **lists
+                )
             except ValueError:  # rows of one class, or no group of two
                 continue
             found.append(one.value)

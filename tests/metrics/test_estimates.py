@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from forerank import metrics
-from forerank.metrics.evaluation import estimate, measure
+from forerank.metrics.estimates import estimate_measure, estimate_measures
 from forerank.metrics.registry import measure_named
 
 
@@ -23,7 +23,9 @@ def data(n=300, seed=0, levels=None):
 def test_values_are_those_of_the_metrics(levels, grouped):
     y, scores, group = data(levels=levels)
     qid = group if grouped else None
-    found = {each.name: each for each in measure(y, scores, qid=qid, k=[5, 10], random_state=0)}
+    found = {
+        each.name: each for each in estimate_measures(y, scores, qid=qid, k=[5, 10], random_state=0)
+    }
     expected = {
         "AUC": metrics.roc_auc(y, scores, qid=qid),
         "average precision": metrics.average_precision(y, scores, qid=qid),
@@ -50,7 +52,7 @@ def test_grades(grouped):
     qid = group if grouped else None
     found = {
         each.name: each
-        for each in measure(y, scores, qid=qid, k=[5], random_state=0, n_resamples=50)
+        for each in estimate_measures(y, scores, qid=qid, k=[5], random_state=0, n_resamples=50)
     }
     assert_allclose(found["pairs in order"].value, metrics.wmw(y, scores, qid=qid))
     assert_allclose(found["NDCG"].value, metrics.ndcg(y + 1, scores, qid=qid))
@@ -70,7 +72,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
         scores = rng.normal(size=200) + y
         found = {
             m.name: m
-            for m in measure(y, scores, k=[], confidence=0.9, n_resamples=100, random_state=seed)
+            for m in estimate_measures(
+                y, scores, k=[], confidence=0.9, n_resamples=100, random_state=seed
+            )
         }
         hits["AUC"] += found["AUC"].low <= 0.7602499389 <= found["AUC"].high
         hits["average precision"] += (
@@ -83,26 +87,33 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 
 
 def test_too_little_to_say():
-    found = measure([0, 0, 1], [1.0, 2.0, 3.0], k=[1], random_state=0)
+    found = estimate_measures([0, 0, 1], [1.0, 2.0, 3.0], k=[1], random_state=0)
     assert found[0].value == 1.0
     assert all(np.isnan([each.low, each.high]).all() for each in found)
-    perfect = measure([0, 0, 1, 1], [1.0, 2.0, 3.0, 4.0], k=[1, 50], random_state=0)
+    perfect = estimate_measures([0, 0, 1, 1], [1.0, 2.0, 3.0, 4.0], k=[1, 50], random_state=0)
     assert (perfect[0].low, perfect[0].high) == (1.0, 1.0)
     assert "precision at 50" not in {each.name for each in perfect}
-    assert len(measure([0, 1, 0, 1], [1, 2, 3, 4], qid=[0, 0, 1, 1], k=[], random_state=0)) == 5
-    one_group = measure([0, 1, 0, 0], [1, 2, 3, 4], qid=[0, 0, 1, 1], k=[], random_state=0)
+    assert (
+        len(estimate_measures([0, 1, 0, 1], [1, 2, 3, 4], qid=[0, 0, 1, 1], k=[], random_state=0))
+        == 5
+    )
+    one_group = estimate_measures(
+        [0, 1, 0, 0], [1, 2, 3, 4], qid=[0, 0, 1, 1], k=[], random_state=0
+    )
     assert np.isnan(one_group[0].low)
     with pytest.raises(ValueError, match="confidence=2"):
-        measure([0, 1], [0, 1], confidence=2)
+        estimate_measures([0, 1], [0, 1], confidence=2)
     with pytest.raises(ValueError, match="one class only"):
-        measure([1, 1], [0, 1])
+        estimate_measures([1, 1], [0, 1])
     with pytest.raises(ValueError, match="No group has rows of two grades"):
-        measure([0, 1, 2], [0, 1, 2], qid=[0, 1, 2])
+        estimate_measures([0, 1, 2], [0, 1, 2], qid=[0, 1, 2])
 
 
 def test_the_same_seed_gives_the_same_intervals():
     y, scores, _ = data()
-    assert measure(y, scores, random_state=3) == measure(y, scores, random_state=3)
+    assert estimate_measures(y, scores, random_state=3) == estimate_measures(
+        y, scores, random_state=3
+    )
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -118,7 +129,7 @@ def test_with_folds_a_measure_is_the_mean_over_folds(graded, grouped):
     qid = group if grouped else None
     found = {
         each.name: each
-        for each in measure(y, scores, qid=qid, fold=fold, k=[5, 50], n_resamples=50)
+        for each in estimate_measures(y, scores, qid=qid, fold=fold, k=[5, 50], n_resamples=50)
     }
     names = {"NDCG at 5": "ndcg@5", "pairs in order": "wmw"}
     if not graded:
@@ -128,15 +139,15 @@ def test_with_folds_a_measure_is_the_mean_over_folds(graded, grouped):
         values = []
         for each in range(4):
             rows = fold == each
-            on_part = measure_named(metric).on_part(int(rows.sum()), 171, grouped=grouped)
+            scaled = measure_named(metric).for_rows(int(rows.sum()), 171, grouped=grouped)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # groups of one class
                 values.append(
-                    on_part.function(y[rows], scores[rows], qid=None if qid is None else qid[rows])
+                    scaled.function(y[rows], scores[rows], qid=None if qid is None else qid[rows])
                 )
         assert_allclose(found[name].value, np.mean(values))
         assert found[name].low <= found[name].value <= found[name].high
-        one = estimate(measure_named(metric), y, scores, qid=qid, fold=fold, n_resamples=50)
+        one = estimate_measure(measure_named(metric), y, scores, qid=qid, fold=fold, n_resamples=50)
         assert_allclose(one.value, found[name].value)
         assert one.depth == found[name].depth
 
@@ -144,8 +155,8 @@ def test_with_folds_a_measure_is_the_mean_over_folds(graded, grouped):
 def test_the_order_is_all_that_counts_within_a_fold():
     """Models of other penalties have scores of other sizes; intervals, too, are the same."""
     y, scores, group = data()
-    plain = measure(y, scores, fold=group, random_state=0, n_resamples=20)
-    other = measure(
+    plain = estimate_measures(y, scores, fold=group, random_state=0, n_resamples=20)
+    other = estimate_measures(
         y, np.exp(scores) * (1 + group) + group, fold=group, random_state=0, n_resamples=20
     )
     assert plain == other
@@ -154,7 +165,8 @@ def test_the_order_is_all_that_counts_within_a_fold():
 def test_a_part_of_a_list_is_looked_at_as_deep_as_the_list():
     y, scores, _ = data(60)
     found = {
-        each.name: each for each in measure(y, scores, k=[10, 100], list_rows=240, n_resamples=5)
+        each.name: each
+        for each in estimate_measures(y, scores, k=[10, 100], list_rows=240, n_resamples=5)
     }
     assert_allclose(found["recall at 100"].value, metrics.recall_at_k(y, scores, k=25))
     assert_allclose(
@@ -162,6 +174,6 @@ def test_a_part_of_a_list_is_looked_at_as_deep_as_the_list():
     )
     assert found["recall at 100"].title == "recall at 100 of 240 rows (first 41.7 %)"
     assert found["AUC"].title == "AUC"
-    own = {each.name: each for each in measure(y, scores, k=[10, 100], n_resamples=5)}
+    own = {each.name: each for each in estimate_measures(y, scores, k=[10, 100], n_resamples=5)}
     assert own["recall at 10"].title == "recall at 10 of 60 rows (first 16.7 %)"
     assert "recall at 100" not in own

@@ -1,10 +1,9 @@
-"""Every measure of a ranking at once, each with a confidence interval.
+"""Estimates of measures, each with a confidence interval.
 
-Rows are sorted once. A resample of the rows is a list of repeats of the sorted rows, which is
-sorted, too, so that each costs one pass. With groups, the groups are what is resampled, and a
-measure is computed once in each of them. Rows that were held out in folds are scored by different
-models, whose scores are never compared: a measure is taken in each fold, and its mean over the
-folds counts.
+Rows are sorted once; a resample repeats some of the sorted rows and stays sorted, so that it costs
+one pass. With groups, groups are resampled, and a measure is computed once in each. Rows held out
+in folds are scored by different models, whose scores are not compared: the value is the mean over
+the folds of the measure in each.
 """
 
 import warnings
@@ -18,36 +17,50 @@ from sklearn.utils import check_random_state
 
 from forerank._typing import Index, Mask, Vector
 from forerank.metrics import measures as metrics
-from forerank.metrics import registry
 from forerank.metrics.ranking import Curve, Ranking, curve_of, query_numbers, rank_binary
+from forerank.metrics.registry import Measure, describe_depth, get_measure, scaled_depth
 
-__all__ = ["Measure", "estimate", "measure", "shown"]
+__all__ = ["Estimate", "estimate_measure", "estimate_measures", "format_value"]
 
 ByQuery = Callable[[Ranking, Mask, Curve], Vector]
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A measure of a ranking and its confidence interval ``[low, high]``.
+class Estimate:
+    """A measured value and its confidence interval ``[low, high]``.
 
-    `low` and `high` are NaN where there is too little to resample. `depth` says what share of a
-    list a measure of the first rows looks at, such as "of 171 rows (first 29.2 %)".
+    `low` and `high` are NaN with too few rows or groups to resample. `depth` describes the first k
+    rows of a measure at k, such as "of 171 rows (first 29.2 %)".
     """
 
-    name: str
+    key: str
     value: float
     low: float
     high: float
     depth: str = ""
 
     @property
+    def measure(self) -> Measure:
+        return get_measure(self.key)
+
+    @property
+    def name(self) -> str:
+        """Title of the measure."""
+        return self.measure.title
+
+    @property
     def title(self) -> str:
-        """The name, and the depth where there is one."""
+        """Title of the measure, with the depth if it has one."""
         return f"{self.name} {self.depth}".rstrip()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Name, value, low, high and depth, for JSON."""
+        values = {"value": self.value, "low": self.low, "high": self.high}
+        return {"name": self.name, **values, "depth": self.depth}
 
-def shown(value: float) -> str:
-    """A measure with three digits, more where it is small or next to one."""
+
+def format_value(value: float) -> str:
+    """A value with three digits, more if it is small or just below one."""
     if not np.isfinite(value):
         return "–"
     if 0.0 < abs(value) < 0.01:
@@ -55,7 +68,7 @@ def shown(value: float) -> str:
     return f"{value:.4f}" if 0.9985 <= value < 1.0 else f"{value:.3f}"
 
 
-def measure(
+def estimate_measures(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -66,8 +79,8 @@ def measure(
     confidence: float = 0.95,
     n_resamples: int | None = None,
     random_state: Any = None,
-) -> list[Measure]:
-    """The measures of a ranking.
+) -> list[Estimate]:
+    """Estimates of the usual measures of a ranking.
 
     Two classes: AUC (with DeLong's interval), average precision, positives at the top, partial AUC
     up to a false positive rate of 0.1, the true positive rate at a false positive rate of 0.01,
@@ -97,7 +110,7 @@ def measure(
 
     Examples
     --------
-    >>> for found in measure([0, 0, 1, 0, 1, 1], [1, 2, 4, 3, 5, 6], k=[3], random_state=0)[:3]:
+    >>> for found in estimate_measures([0, 0, 1, 0, 1, 1], [1, 2, 4, 3, 5, 6], k=[3], random_state=0)[:3]:
     ...     print(f"{found.name}: {found.value:.3f}")
     AUC: 1.000
     average precision: 1.000
@@ -109,16 +122,14 @@ def measure(
     draws = _Draws(confidence, n_resamples, random_state, y.size)
     if np.unique(y).size > 2:
         known = [
-            registry.Measure("wmw", metrics.wmw, "pairs in order"),
-            registry.Measure("ndcg", metrics.ndcg, "NDCG"),
+            get_measure(key) for key in ("wmw", "ndcg", *(f"ndcg@{place}" for place in places))
         ]
-        known += [registry.measure_named(f"ndcg@{place}") for place in places]
         return _Lists(y, scores, qid, fold, n_all).estimated(known, draws)
     return _binary(y, scores, qid, fold, n_all, places, draws)
 
 
-def estimate(
-    definition: registry.Measure,
+def estimate_measure(
+    measure: Measure,
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -128,13 +139,13 @@ def estimate(
     confidence: float = 0.95,
     n_resamples: int | None = None,
     random_state: Any = None,
-) -> Measure:
-    """One measure by its definition; parameters as in `measure`, which is quicker for those that it
-    knows.
+) -> Estimate:
+    """Estimate of one measure; parameters as in `estimate_measures`, which is faster for the measures
+    that it covers.
     """
     y, scores = np.asarray(y_true), np.asarray(y_score)
     lists = _Lists(y, scores, qid, fold, y.size if list_rows is None else int(list_rows))
-    return lists.estimated([definition], _Draws(confidence, n_resamples, random_state, y.size))[0]
+    return lists.estimated([measure], _Draws(confidence, n_resamples, random_state, y.size))[0]
 
 
 class _Draws:
@@ -189,7 +200,7 @@ def _over_folds(values: Vector, fold: Index) -> float:
 
 def _binary(
     y: NDArray, scores: NDArray, qid: Any, fold: Any, n_all: int, places: list[int], draws: _Draws
-) -> list[Measure]:
+) -> list[Estimate]:
     folds = (
         np.zeros(y.size, dtype=np.intp) if fold is None else query_numbers(np.asarray(fold), y.size)
     )
@@ -219,22 +230,18 @@ def _binary(
                     "ignore", UserWarning
                 )  # a perfect ranking has an interval of one point
                 found = metrics.auc_interval(y, scores, confidence=draws.confidence)
-            intervals["AUC"] = found.low, found.high
+            intervals["auc"] = found.low, found.high
     depths = _depths(places, None if qid is not None else n_all)
     return [
-        Measure(name, _over_folds(values, own), *intervals[name], depths.get(name, ""))
-        for name, values in estimates.items()
+        Estimate(key, _over_folds(values, own), *intervals[key], depths.get(key, ""))
+        for key, values in estimates.items()
     ]
 
 
 def _depths(places: list[int], n_all: int | None) -> dict[str, str]:
-    """What the first k rows are, by the name of the measure; in a list of `n_all` rows, or in a
-    group.
-    """
+    """Description of the first k rows, by the key of the measure."""
     return {
-        f"{kind} at {k}": "of a group" if n_all is None else registry.depth_words(k, n_all)
-        for kind in ("precision", "recall")
-        for k in places
+        f"{kind}@{k}": describe_depth(k, n_all) for kind in ("precision", "recall") for k in places
     }
 
 
@@ -248,17 +255,15 @@ def _list_numbers(qid: Any, folds: Index) -> Index:
 
 def _binary_recipes(places: list[int], lists: Ranking, n_all: int | None) -> dict[str, ByQuery]:
     recipes: dict[str, ByQuery] = {
-        "AUC": lambda ranking, positive, curve: metrics.aucs_by_query(ranking, positive),
-        "average precision": lambda ranking, positive, curve: metrics.average_precisions_by_query(
-            ranking, curve
-        ),
-        "positives at the top": lambda ranking, positive, curve: metrics.shares_caught_by_query(
+        "auc": lambda ranking, positive, curve: metrics.aucs_by_query(ranking, positive),
+        "ap": lambda ranking, positive, curve: metrics.average_precisions_by_query(ranking, curve),
+        "pos_at_top": lambda ranking, positive, curve: metrics.shares_caught_by_query(
             ranking, curve, curve.fp == 0
         ),
-        "partial AUC (FPR to 0.1)": lambda ranking, positive, curve: (
+        "pauc@0.1": lambda ranking, positive, curve: (
             metrics.areas_by_query(ranking, curve, 0.0, 0.1) / 0.1
         ),
-        "TPR at FPR 0.01": lambda ranking, positive, curve: metrics.shares_caught_by_query(
+        "tpr@0.01": lambda ranking, positive, curve: metrics.shares_caught_by_query(
             ranking, curve, curve.fp <= 0.01 * curve.all_negative
         ),
     }
@@ -269,10 +274,9 @@ def _binary_recipes(places: list[int], lists: Ranking, n_all: int | None) -> dic
     ):
         for k in places:
             depth = [
-                float(k) if n_all is None else registry.depth_on_part(k, int(size), n_all)
-                for size in sizes
+                float(k) if n_all is None else scaled_depth(k, int(size), n_all) for size in sizes
             ]
-            recipes[f"{kind} at {k}"] = _at(np.array(depth), by_query)
+            recipes[f"{kind}@{k}"] = _at(np.array(depth), by_query)
     return recipes
 
 
@@ -330,30 +334,26 @@ class _Lists:
         self._rows = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
         self._fold = np.array([folds[rows[0]] for rows in self._rows])
 
-    def estimated(self, definitions: list[registry.Measure], draws: _Draws) -> list[Measure]:
+    def estimated(self, measures: list[Measure], draws: _Draws) -> list[Estimate]:
         """Means over folds of means over their lists, with intervals over resamples."""
-        valued = [self._valued(each) for each in definitions]
-        intervals = [] if self._grouped else self._over_rows(definitions, valued, draws)
+        valued = [self._valued(each) for each in measures]
+        intervals = [] if self._grouped else self._over_rows(measures, valued, draws)
         found = []
-        for place, (definition, lists) in enumerate(zip(definitions, valued, strict=True)):
-            values = np.array([self._value(definition, self._rows[k]) for k in lists])
+        for place, (measure, lists) in enumerate(zip(measures, valued, strict=True)):
+            values = np.array([self._value(measure, self._rows[k]) for k in lists])
             fold, depth = self._fold[lists], ""
-            if definition.place is not None:
-                depth = (
-                    "of a group"
-                    if self._grouped
-                    else registry.depth_words(definition.place, self._n_all)
-                )
+            if measure.k is not None:
+                depth = describe_depth(measure.k, None if self._grouped else self._n_all)
             low, high = draws.over_lists(values, fold) if self._grouped else intervals[place]
-            found.append(Measure(definition.title, _over_folds(values, fold), low, high, depth))
+            found.append(Estimate(measure.key, _over_folds(values, fold), low, high, depth))
         return found
 
-    def _valued(self, definition: registry.Measure) -> Index:
+    def _valued(self, measure: Measure) -> Index:
         """The lists that have a value: one of one grade has no pair, and one without a gain no
         NDCG.
         """
         grades = [self._y[rows] for rows in self._rows]
-        gain = definition.kind == "ndcg"
+        gain = measure.kind == "ndcg"
         found = np.flatnonzero([np.ptp(y) > 0.0 or (gain and y.max() > 0.0) for y in grades])
         if not found.size:
             what = "group" if self._grouped else "fold"
@@ -362,18 +362,18 @@ class _Lists:
             )
         return found
 
-    def _value(self, definition: registry.Measure, rows: Index) -> float:
-        on_part = definition if self._grouped else definition.on_part(rows.size, self._n_all)
+    def _value(self, measure: Measure, rows: Index) -> float:
+        on_part = measure if self._grouped else measure.for_rows(rows.size, self._n_all)
         return on_part.function(self._y[rows], self._scores[rows])
 
     def _over_rows(
-        self, definitions: list[registry.Measure], valued: list[Index], draws: _Draws
+        self, measures: list[Measure], valued: list[Index], draws: _Draws
     ) -> list[tuple[float, float]]:
         """Rows are resampled within their list and grade, so that each grade keeps its size."""
         grades, counts = np.unique(self._y, return_counts=True)
         if grades.size == 2 and counts.min() < 2:  # one row shows no variation
-            return [(np.nan, np.nan)] * len(definitions)
-        rng, values = draws.rng(), np.empty((len(definitions), draws.number))
+            return [(np.nan, np.nan)] * len(measures)
+        rng, values = draws.rng(), np.empty((len(measures), draws.number))
         parts = [
             [rows[self._y[rows] == grade] for grade in np.unique(self._y[rows])]
             for rows in self._rows
@@ -382,6 +382,6 @@ class _Lists:
             drawn = [
                 np.concatenate([p[rng.integers(0, p.size, p.size)] for p in each]) for each in parts
             ]
-            for place, (definition, lists) in enumerate(zip(definitions, valued, strict=True)):
-                values[place, r] = np.mean([self._value(definition, drawn[k]) for k in lists])
+            for place, (measure, lists) in enumerate(zip(measures, valued, strict=True)):
+                values[place, r] = np.mean([self._value(measure, drawn[k]) for k in lists])
         return [draws.interval(each) for each in values]
