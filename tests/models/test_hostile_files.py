@@ -1,5 +1,5 @@
-"""Hostile model files: none of them is loaded, nothing in them runs, and `inspect` says what is
-wrong.
+"""Hostile model files: none of them is loaded, nothing in them runs, and `inspect` names the
+problems.
 
 `scripts/hostile` runs this file against every version of skops that pyproject.toml allows.
 """
@@ -23,11 +23,12 @@ from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import hostile
+import hostile_nodes
 from forerank import estimators
 from forerank.active import PoolRanker
 from forerank.cli.app import app
 from forerank.exceptions import ModelFileError
-from forerank.models import Model, check, load_model, read_card, save_model
+from forerank.models import Model, load_model, read_card, safety, save_model
 from forerank.selection import Ranker
 from forerank.workflows import fit as workflow
 
@@ -40,17 +41,17 @@ def hostile_file(request, tmp_path):
     case = hostile.CORPUS[request.param]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
-        return case.make(tmp_path), case.said
+        return case.make(tmp_path), case.message
 
 
-def test_hostile_files_are_refused_and_inspect_says_why(hostile_file, tmp_path):
-    path, said = hostile_file
+def test_hostile_files_are_refused_and_inspect_names_the_reason(hostile_file, tmp_path):
+    path, message = hostile_file
     with pytest.raises(ModelFileError) as refused:
         load_model(path)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     shown = CliRunner().invoke(app, ["inspect", str(path)])
     words = " ".join((shown.stdout + shown.stderr).split())
-    assert said in words
+    assert message in words
     assert "can be loaded" not in words
     as_json = CliRunner().invoke(app, ["inspect", "--json", str(path)])
     assert as_json.exit_code == 2 or json.loads(as_json.stdout)["problems"]
@@ -86,7 +87,7 @@ def rows(n=160):
     return frame, (frame["age"] + rng.normal(size=n) > 0).astype(int).to_numpy()
 
 
-def comes_back(estimator, X, path):
+def check_round_trip(estimator, X, path):
     save_model(Model(estimator), path)
     assert read_card(path)["problems"] == []
     assert_array_equal(
@@ -96,16 +97,16 @@ def comes_back(estimator, X, path):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", workflow.ranker_names())
-def test_every_ranker_of_ours_comes_back_from_tables(tmp_path, name):
+def test_round_trip_of_every_ranker_on_a_table(tmp_path, name):
     frame, y = rows()
     model = workflow.fit(frame.assign(y=y), "y", ranker=name, check=0)
-    comes_back(model.estimator, frame, tmp_path / "model.forerank")
+    check_round_trip(model.estimator, frame, tmp_path / "model.forerank")
 
 
 @pytest.mark.filterwarnings("ignore:n_components > n_samples")
 @pytest.mark.parametrize("how", ["nystroem", "fourier", "quadratic"])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, sp.csr_array])
-def test_maps_come_back(tmp_path, how, storage):
+def test_round_trip_of_feature_maps(tmp_path, how, storage):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2)) * (rng.random((200, 2)) < 0.8)
     y = ((X**2).sum(axis=1) < 1).astype(int)
@@ -117,17 +118,17 @@ def test_maps_come_back(tmp_path, how, storage):
         ):
             save_model(Model(ranker), tmp_path / "model.forerank")
         return
-    comes_back(ranker, storage(X), tmp_path / "model.forerank")
+    check_round_trip(ranker, storage(X), tmp_path / "model.forerank")
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_calibrated_rankers_come_back(tmp_path, method):
+def test_round_trip_of_calibrated_rankers(tmp_path, method):
     frame, y = rows()
     X = frame[["age"]].to_numpy()
     calibrated = CalibratedClassifierCV(estimators.PairwiseRanker(), method=method, cv=2).fit(X, y)
     path = tmp_path / "model.skops"
     path.write_bytes(skops.io.dumps(calibrated))
-    contents = check.check_estimator(path.read_bytes())
+    contents = safety.check_estimator(path.read_bytes())
     assert contents.problems == []
     again = skops.io.loads(path.read_bytes(), trusted=sorted(contents.types))
     assert_array_equal(again.predict_proba(X), calibrated.predict_proba(X))
@@ -138,10 +139,10 @@ def test_calibrated_rankers_come_back(tmp_path, method):
     [np.array(["no", "yes"]), np.array(["no", "yes"], dtype=object), np.array([False, True])],
 )
 @pytest.mark.parametrize("ranker", [estimators.PairwiseRanker(), PoolRanker()])
-def test_labels_of_any_kind_come_back(tmp_path, labels, ranker):
+def test_round_trip_of_labels_of_any_type(tmp_path, labels, ranker):
     frame, y = rows()
     X = frame[["age"]].astype(np.float32)
-    comes_back(ranker.fit(X, labels[y]), X, tmp_path / "model.forerank")
+    check_round_trip(ranker.fit(X, labels[y]), X, tmp_path / "model.forerank")
 
 
 def test_a_model_of_the_first_format_is_still_read():
@@ -156,7 +157,7 @@ def test_the_classes_of_scikit_learn_are_where_we_say():
     since = {"_TemperatureScaling"}  # scikit-learn 1.8
     lost = [
         f"{module}.{name}"
-        for module, names in check._SKLEARN.items()
+        for module, names in safety._SKLEARN.items()
         for name in names.split()
         if name not in since and not hasattr(import_module(module), name)
     ]
@@ -166,37 +167,38 @@ def test_the_classes_of_scikit_learn_are_where_we_say():
 def test_what_could_not_be_read_again_is_not_written(tmp_path):
     path = tmp_path / "model.forerank"
     X, y = np.arange(4.0)[:, None], [0, 1, 0, 1]
-    with pytest.raises(
-        ModelFileError, match=r"it holds an ObjectNode of sklearn\.naive_bayes\.GaussianNB"
-    ):
+    message = r"it contains an ObjectNode of sklearn\.naive_bayes\.GaussianNB"
+    with pytest.raises(ModelFileError, match=message):
         save_model(Model(import_module("sklearn.naive_bayes").GaussianNB().fit(X, y)), path)
-    with pytest.raises(ModelFileError, match="takes more than 16 MB"):
+    with pytest.raises(ModelFileError, match="take more than 16 MB"):
         save_model(Model(estimators.PairwiseRanker().fit(X, y), notes=["x" * (1 << 24)]), path)
     assert not path.exists()
 
 
-def test_a_long_list_of_problems_is_cut(tmp_path):
-    many = hostile.listing(*(hostile.instance("evil", f"Class{k}") for k in range(1000)))
+def test_a_long_list_of_problems_is_shortened(tmp_path):
+    many = hostile_nodes.listing(
+        *(hostile_nodes.instance("evil", f"Class{k}") for k in range(1000))
+    )
     path = hostile.model_file(tmp_path, hostile.of_schema(many))
     problems = read_card(path)["problems"]
     assert problems[-1] == "990 more"
     assert len(problems) == 11
 
 
-def test_no_more_is_unpacked_than_is_allowed(tmp_path, monkeypatch):
-    """The card of 500 MB is left after its first 16."""
-    path, unpacked = hostile.CORPUS["a card of 500 MB"].make(tmp_path), []
+def test_no_more_is_decompressed_than_is_allowed(tmp_path, monkeypatch):
+    """Reading of a card of 500 MB ends after its first 16 MB."""
+    path, decompressed = hostile.CORPUS["a card of 500 MB"].make(tmp_path), []
     read = zipfile.ZipExtFile.read
 
     def counted(self, n=-1):
         data = read(self, n)
-        unpacked.append(len(data))
+        decompressed.append(len(data))
         return data
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read", counted)
     with pytest.raises(ModelFileError):
         read_card(path)
-    assert sum(unpacked) == (1 << 24) + 1
+    assert sum(decompressed) == (1 << 24) + 1
 
 
 def spoilt_vocabulary(pipeline):
@@ -257,7 +259,7 @@ def test_weights_that_are_too_few_are_an_error(storage):
 
 @pytest.mark.parametrize("drop", [None, "first", "if_binary"])
 @pytest.mark.parametrize("rare", [None, 3])
-def test_encoders_of_any_form_come_back(tmp_path, drop, rare):
+def test_round_trip_of_encoders(tmp_path, drop, rare):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.choice(list("aaaabbbbc"), 60), rng.choice(["x", "y"], 60)]).astype(
         object
@@ -266,4 +268,4 @@ def test_encoders_of_any_form_come_back(tmp_path, drop, rare):
     pipeline = make_pipeline(
         OneHotEncoder(drop=drop, min_frequency=rare), estimators.PairwiseRanker()
     ).fit(X, y)
-    comes_back(pipeline, X, tmp_path / "model.forerank")
+    check_round_trip(pipeline, X, tmp_path / "model.forerank")

@@ -1,4 +1,4 @@
-"""Model files written by version 0.1 load and give the same scores, wherever their classes are now."""
+"""Model files written by version 0.1 load and give the same scores, also if classes have moved."""
 
 import json
 from pathlib import Path

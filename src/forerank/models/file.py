@@ -1,11 +1,10 @@
-"""Model files that are safe to share: no pickle, a card that says what is in them, and a hash that
-says it is whole.
+"""Model files that are safe to share: no pickle, a readable card, and a hash of the contents.
 
 A model file is a zip archive of two members: `card.json` (format, versions, columns, target, how it
 was trained, the hash of the other member) and `model.skops`, the fitted estimator as skops writes
-it: arrays and parameters, no code. Loading makes objects of the classes of this package that models
-are made of, and of some of scikit-learn's and numpy's: `forerank.models.check` lists them, and
-judges a file before anything is built of it.
+it: arrays and parameters, no code. Loading builds objects of some classes of this package,
+scikit-learn and numpy only: `forerank.models.safety` lists them, and checks a file before anything
+is built from it.
 """
 
 import hashlib
@@ -24,17 +23,9 @@ from sklearn.base import BaseEstimator
 from forerank.data.column_kinds import COLUMN_KINDS
 from forerank.data.files import first_line, opened_atomically, refuse_existing
 from forerank.exceptions import ModelFileError, Refused
-from forerank.models.aliases import with_present_names
-from forerank.models.check import (
-    MOST_BYTES,
-    Contents,
-    check_built,
-    check_estimator,
-    check_members,
-    found,
-    open_archive,
-    read_member,
-)
+from forerank.models.aliases import with_current_names
+from forerank.models.archive import MAX_BYTES, check_members, open_archive, read_member
+from forerank.models.safety import EstimatorCheck, check_built, check_estimator, json_type
 from forerank.models.versions import package_versions
 
 __all__ = ["COLUMN_KINDS", "Model", "load_model", "read_card", "save_model"]
@@ -42,88 +33,103 @@ __all__ = ["COLUMN_KINDS", "Model", "load_model", "read_card", "save_model"]
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
 _MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
-# Of the card, in bytes: the names of 100,000 columns, twice, with 80 letters each. It is parsed
-# before it is trusted.
-_MOST_OF_CARD = 1 << 24
-_MEASURE = {"name": str, "value": float, "low": float | None, "high": float | None}
+# Bytes of the card, which is parsed before the hash is checked: the names of 100,000 columns, twice,
+# with 80 letters each.
+_MAX_CARD_BYTES = 1 << 24
+_PACKAGES = ("forerank", "scikit-learn", "numpy", "scipy", "python")
+_NO_MODEL = "not a forerank model file, or a damaged one"
+# Exceptions that bytes of another format, or damaged ones, lead to.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+)
+
+# --- Fields of a card: the type of each, as text and as a test ---
+
+_Test = Callable[[Any], bool]
 
 
-def _is_measure(measure: Any) -> bool:
-    return isinstance(measure, dict) and all(
-        name in measure and isinstance(measure[name], kind) for name, kind in _MEASURE.items()
-    )
+def _is(kind: Any) -> _Test:
+    return lambda value: isinstance(value, kind)
+
+
+def _list_of(is_item: _Test) -> _Test:
+    return lambda value: isinstance(value, list) and all(map(is_item, value))
+
+
+def _dict_of(is_item: _Test) -> _Test:
+    return lambda value: isinstance(value, dict) and all(map(is_item, value.values()))
 
 
 def _is_int(value: Any) -> bool:
     return type(value) is int
 
 
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+def _is_measure(value: Any) -> bool:
+    kinds = {"name": str, "value": float, "low": float | None, "high": float | None}
+    return isinstance(value, dict) and all(
+        name in value and isinstance(value[name], kind) for name, kind in kinds.items()
+    )
 
 
-def _is_dict_of(value: Any, is_one: Callable[[Any], bool]) -> bool:
-    return isinstance(value, dict) and all(is_one(each) for each in value.values())
-
-
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-# The fields of a card, what they should be, in words and as a test.
-_Field = tuple[str, Callable[[Any], bool]]
-_FIELDS: dict[str, _Field] = {
-    "sha256": ("a string", _is_string),
+_BOOLEAN = ("a boolean", _is(bool))
+_DICT = ("a dictionary", _is(dict))
+_INTEGER = ("an integer", _is_int)
+_STRING = ("a string", _is(str))
+_STRING_OR_NULL = ("a string or null", _is(str | None))
+_STRINGS = ("a list of strings", _list_of(_is(str)))
+_FIELDS: dict[str, tuple[str, _Test]] = {
+    "sha256": _STRING,
     "columns": (
         f"a dictionary from names to {', '.join(COLUMN_KINDS[:-1])} or {COLUMN_KINDS[-1]}",
-        lambda value: _is_dict_of(value, lambda kind: kind in COLUMN_KINDS),
+        _dict_of(lambda kind: isinstance(kind, str) and kind in COLUMN_KINDS),
     ),
-    "target": ("a string or null", lambda value: isinstance(value, str | None)),
-    "group": ("a string or null", lambda value: isinstance(value, str | None)),
-    "summary": ("a dictionary", lambda value: isinstance(value, dict)),
-    "notes": ("a list of strings", _is_strings),
-    "versions": ("a dictionary of strings", lambda value: _is_dict_of(value, _is_string)),
+    "target": _STRING_OR_NULL,
+    "group": _STRING_OR_NULL,
+    "summary": _DICT,
+    "notes": _STRINGS,
+    "versions": ("a dictionary of strings", _dict_of(_is(str))),
 }
-# What the commands read of a summary, where it is there.
-_SUMMARY: dict[str, _Field] = {
-    "rows": ("an integer", _is_int),
-    "classes": ("a dictionary of integers", lambda value: _is_dict_of(value, _is_int)),
-    "params": ("a dictionary", lambda value: isinstance(value, dict)),
-    "measures": (
-        "a list of measures with name, value, low and high",
-        lambda value: isinstance(value, list) and all(_is_measure(each) for each in value),
-    ),
-    "warnings": ("a list of strings", _is_strings),
-    "choice": ("a dictionary", lambda value: isinstance(value, dict)),
-    "n_columns": ("an integer", _is_int),
-    "zero_based": ("a truth value", lambda value: isinstance(value, bool)),
-    "encoding": ("a string", lambda value: isinstance(value, str)),
-    "missing_words": (
-        "a dictionary of lists of strings",
-        lambda value: isinstance(value, dict) and all(map(_is_strings, value.values())),
-    ),
-    "skip_unlabelled": ("a truth value", lambda value: isinstance(value, bool)),
+# Fields of the summary that the commands read; each may be missing.
+_SUMMARY: dict[str, tuple[str, _Test]] = {
+    "rows": _INTEGER,
+    "classes": ("a dictionary of integers", _dict_of(_is_int)),
+    "params": _DICT,
+    "measures": ("a list of measures with name, value, low and high", _list_of(_is_measure)),
+    "warnings": _STRINGS,
+    "choice": _DICT,
+    "n_columns": _INTEGER,
+    "zero_based": _BOOLEAN,
+    "encoding": _STRING,
+    "missing_words": ("a dictionary of lists of strings", _dict_of(_list_of(_is(str)))),
+    "skip_unlabelled": _BOOLEAN,
 }
 
 
 @dataclass
 class Model:
-    """A fitted estimator and what is known about it.
+    """A fitted estimator and its description.
 
     Attributes
     ----------
     estimator : fitted estimator or pipeline
     columns : dict
-        Name and type of each column that it reads; empty for a matrix without names.
+        Name and kind of each column that it reads; empty for a matrix without names.
     target : str or None
     group : str or None
         The column of groups that it was trained with.
     summary : dict
         Rows, classes, measures: anything that JSON can hold.
     notes : list of str
-        What was done with the columns, in words.
+        Descriptions of how the columns are used.
     versions : dict
-        Of the packages that wrote it.
+        Versions of the packages that wrote it.
     """
 
     estimator: Any
@@ -136,10 +142,9 @@ class Model:
 
 
 def save_model(model: Model, path: Any, *, force: bool = False) -> str:
-    """Write a model; returns the hash of its estimator.
+    """Write a model; returns the SHA-256 of its estimator.
 
-    The file appears whole or not at all: it is written beside the place where it goes and put there
-    at the end. One that is there already is kept, unless `force`.
+    The file is written atomically. An existing one is an error, unless `force`.
     """
     import skops.io
 
@@ -154,15 +159,14 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
         "group": model.group,
         "summary": model.summary,
         "notes": model.notes,
-        "versions": package_versions("forerank", "scikit-learn", "numpy", "scipy", "python"),
+        "versions": package_versions(*_PACKAGES),
     }
-    _check_card(path, card)  # what would not be read again is not written
+    _check_card(path, card)  # a file that could not be read again is not written
     text = json.dumps(card, indent=1).encode()
-    if len(text) > _MOST_OF_CARD:
-        raise ModelFileError(
-            path, f"what is known about the model takes more than {_MOST_OF_CARD >> 20} MB"
-        )
-    _refuse_problems(path, _contents(path, data))
+    if len(text) > _MAX_CARD_BYTES:
+        limit = f"{_MAX_CARD_BYTES >> 20} MB"
+        raise ModelFileError(path, f"columns, summary and notes take more than {limit}, the limit")
+    _refuse_problems(path, _checked(path, data))
     with (
         opened_atomically(path, force=force) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -173,149 +177,109 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
 
 
 def read_card(path: Any) -> dict[str, Any]:
-    """What a model file says about itself, and what is in it, without making any object of it.
+    """The card of a model file and the result of its safety check; no object is built from it.
 
     Beside the fields of the card: "types", the names of the classes in it; "foreign_types", those
-    of nodes that no model has; "problems", everything for which it would not be loaded, in words.
+    that are not allowed in a model file; "problems", all reasons for which it would not be loaded.
     """
-    card, data = _members(path)
-    contents = _contents(path, data)
-    types, foreign = sorted(contents.types), sorted(contents.foreign)
-    return {**card, "types": types, "foreign_types": foreign, "problems": contents.problems}
+    card, data = _read(path)
+    result = _checked(path, data)
+    types, foreign = sorted(result.types), sorted(result.foreign)
+    return {**card, "types": types, "foreign_types": foreign, "problems": result.problems}
 
 
 def load_model(path: Any) -> Model:
-    """Read a model; a file that is damaged, too new, or holds what models of this package do not
-    need is refused.
-    """
+    """The model in a file; `ModelFileError` if it is damaged, too new, or could run code."""
     import skops.io
 
-    card, data = _members(path)
-    contents = _contents(path, data)
-    _refuse_problems(path, contents)
+    card, data = _read(path)
+    result = _checked(path, data)
+    _refuse_problems(path, result)
     try:
-        estimator = skops.io.loads(data, trusted=sorted(contents.types))
+        estimator = skops.io.loads(data, trusted=sorted(result.types))
         check_built(estimator)
     except Refused as problem:
-        raise ModelFileError(
-            path, f"it holds {problem}; the file is damaged, or was made to do harm"
-        ) from None
-    except (
-        Exception
-    ) as error:  # whatever a damaged or foreign archive leads to, it is this file's fault
-        raise ModelFileError(
-            path, f"its estimator cannot be rebuilt ({first_line(error)})"
-        ) from None
+        reason = f"it contains {problem}; the file is damaged or malicious"
+        raise ModelFileError(path, reason) from None
+    except Exception as error:  # malformed contents make skops raise many types
+        reason = f"the estimator cannot be rebuilt ({first_line(error)})"
+        raise ModelFileError(path, reason) from None
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
-        raise ModelFileError(path, f"it holds a {type(estimator).__name__}, which gives no scores")
-    return Model(
-        estimator,
-        columns=card["columns"],
-        target=card["target"],
-        group=card["group"],
-        summary=card["summary"],
-        notes=card["notes"],
-        versions=card["versions"],
-    )
+        found = f"it contains a {type(estimator).__name__}"
+        raise ModelFileError(path, f"{found}; an estimator with decision_function is expected")
+    names = ("columns", "target", "group", "summary", "notes", "versions")
+    return Model(estimator, **{name: card[name] for name in names})
 
 
-def _contents(path: Any, data: bytes) -> Contents:
-    """What is in an estimator, by our own check and, where that finds nothing wrong, by that of
-    skops.
-    """
+def _checked(path: Any, data: bytes) -> EstimatorCheck:
+    """Result of our check of an estimator and, where that finds no problem, of that of skops."""
     import skops.io
 
     try:
-        contents = check_estimator(data)
-        if not contents.problems:
-            for name in sorted(set(skops.io.get_untrusted_types(data=data)) - contents.types):
-                contents.add_node("node", name)
+        result = check_estimator(data)
+        if not result.problems:
+            for name in sorted(set(skops.io.get_untrusted_types(data=data)) - result.types):
+                result.add_foreign("node", name)
     except Refused as problem:
-        raise ModelFileError(path, f"its estimator cannot be read: {problem}") from None
-    except Exception as error:  # whatever a damaged archive leads to, it is this file's fault
-        raise ModelFileError(path, f"its estimator cannot be read ({first_line(error)})") from None
-    return contents
+        raise ModelFileError(path, f"the estimator cannot be read: {problem}") from None
+    except Exception as error:  # malformed contents make skops raise many types
+        reason = f"the estimator cannot be read ({first_line(error)})"
+        raise ModelFileError(path, reason) from None
+    return result
 
 
-def _refuse_problems(path: Any, contents: Contents) -> None:
-    if contents.problems:
-        named = "; ".join(contents.problems)
-        raise ModelFileError(
-            path,
-            f"it holds {named}. A model of forerank does not need that, and it could run code.",
-        )
+def _refuse_problems(path: Any, result: EstimatorCheck) -> None:
+    if result.problems:
+        named = "; ".join(result.problems)
+        reason = "A model of forerank does not need this, and it could run code."
+        raise ModelFileError(path, f"it contains {named}. {reason}")
 
 
-def _members(path: Any) -> tuple[dict[str, Any], bytes]:
-    target = Path(path)
-    if not target.is_file():
-        raise ModelFileError(path, "there is no such file")
+def _read(path: Any) -> tuple[dict[str, Any], bytes]:
+    """The card and the bytes of the estimator."""
+    if not Path(path).is_file():
+        raise ModelFileError(path, "the file does not exist")
     try:
-        with target.open("rb") as file, open_archive(file) as archive:
-            card = _read_card(path, archive)
-            check_members(archive, _MEMBERS, MOST_BYTES)
+        with Path(path).open("rb") as file, open_archive(file) as archive:
+            text = read_member(archive, _CARD, _MAX_CARD_BYTES)
+            if text is None:
+                limit = f"{_MAX_CARD_BYTES >> 20} MB"
+                raise Refused(f"not a forerank model file: the card has more than {limit}")
+            card = json.loads(text)
+            _check_card(path, card)
+            check_members(archive, _MEMBERS, MAX_BYTES)
             data = read_member(archive, _ESTIMATOR) or b""
         if hashlib.sha256(data).hexdigest() != card["sha256"]:
-            raise ModelFileError(
-                path, "its contents do not have the hash in its card; the file is damaged"
-            )
-        return card, with_present_names(data)
+            raise Refused("the estimator does not have the hash in the card; the file is damaged")
+        return card, with_current_names(data)
     except ModelFileError:
         raise
     except Refused as problem:
         raise ModelFileError(path, str(problem)) from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        OSError,
-    ):
-        raise ModelFileError(path, "not a forerank model file, or it is damaged") from None
-
-
-def _read_card(path: Any, archive: zipfile.ZipFile) -> dict[str, Any]:
-    data = read_member(archive, _CARD, _MOST_OF_CARD)
-    if data is None:
-        raise ModelFileError(
-            path,
-            f"not a forerank model file: the card has more than {_MOST_OF_CARD >> 20} MB, which no model's has",
-        )
-    card = json.loads(data)
-    _check_card(path, card)
-    return card
+    except _DAMAGE:
+        raise ModelFileError(path, _NO_MODEL) from None
 
 
 def _check_card(path: Any, card: Any) -> None:
     if not isinstance(card, dict) or type(card.get("format")) is not int:
-        raise ModelFileError(path, "not a forerank model file: its card has no format")
-    versions = card.get("versions")
+        raise ModelFileError(path, "not a forerank model file: the card has no format number")
     if card["format"] > _FORMAT:
-        newer = (
-            versions.get("forerank", "a newer version")
-            if isinstance(versions, dict)
-            else "a newer version"
-        )
-        raise ModelFileError(
-            path,
-            f"it was written by forerank {newer}, in a newer format; update forerank to read it",
-        )
-    if missing := set(_FIELDS) - set(card):
-        raise ModelFileError(
-            path, f"its card lacks {', '.join(sorted(missing))}; the file is damaged"
-        )
+        versions = card.get("versions")
+        known = versions if isinstance(versions, dict) else {}
+        writer = f"forerank {known.get('forerank', 'of a newer version')}"
+        reason = f"it was written by {writer}, in a newer format; update forerank to read it"
+        raise ModelFileError(path, reason)
+    if missing := sorted(set(_FIELDS) - set(card)):
+        raise ModelFileError(path, f"the card lacks {', '.join(missing)}; the file is damaged")
     if problem := _card_problem(card, _FIELDS) or _card_problem(card["summary"], _SUMMARY):
         raise ModelFileError(path, f"not a forerank model file: {problem}")
 
 
-def _card_problem(card: dict[str, Any], fields: dict[str, _Field]) -> str | None:
-    """The first field that is not what it should be, in words."""
+def _card_problem(card: dict[str, Any], fields: dict[str, tuple[str, _Test]]) -> str | None:
+    """Description of the first field of a wrong type."""
     for name, (expected, is_right) in fields.items():
         if name in card and not is_right(card[name]):
             value = card[name]
-            shown = reprlib.repr(value) if isinstance(value, list | dict) else found(value)
+            shown = reprlib.repr(value) if isinstance(value, list | dict) else json_type(value)
             return f"the card's field {name!r} should be {expected}, found {shown}"
     return None
