@@ -24,12 +24,11 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import hostile
-from forerank import PairwiseRanker
+from forerank import PairwiseRanker, plots
 from forerank._text import printable, printable_json
 from forerank.cli import terminal
 from forerank.cli.app import app
 from forerank.models import read_card
-from forerank.plots import displays
 
 TITLE, RED, CSI, TURNED, BACK, LINE = "\x1b]0;pwned\x07", "\x1b[31m", "\x9b", "\u202e", "\r", "\n"
 ALL = TITLE + RED + CSI + TURNED + BACK + LINE
@@ -309,8 +308,8 @@ def test_displays_show_names_as_they_are():
     matplotlib = pytest.importorskip("matplotlib.figure")
     ax = matplotlib.Figure().subplots()
     y, scores = np.array([0, 1] * 20), np.linspace(0, 1, 40)
-    displays.HitsDisplay.from_predictions(y, scores, name=f"$a$ {ALL}", ax=ax)
-    displays.ScoreDistributionDisplay.from_predictions(
+    plots.HitsDisplay.from_predictions(y, scores, name=f"$a$ {ALL}", ax=ax)
+    plots.ScoreDistributionDisplay.from_predictions(
         y, scores, labels={0: f"no{ALL}", 1: "$yes$"}, ax=ax
     )
     file = io.BytesIO()

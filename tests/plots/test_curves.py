@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from forerank import metrics
 from forerank.plots.curves import draw_curves, mean_precision_recall, mean_roc
-from forerank.plots.displays import STYLE
+from forerank.plots.style import STYLE
 from forerank.workflows.report import figures
 
 

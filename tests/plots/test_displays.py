@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forerank import PairwiseRanker, metrics
-from forerank.plots.displays import (
+from forerank.plots import (
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
     HitsDisplay,

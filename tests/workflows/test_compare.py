@@ -39,6 +39,7 @@ from forerank import PairwiseRanker, PointwiseRanker, Ranker, compare, metrics
 from forerank.cli.app import app
 from forerank.data.columns import as_frame, plan_columns
 from forerank.data.readers import read_table
+from forerank.metrics.measures import Depth
 from forerank.selection.ranker import method_names
 from forerank.workflows.compare import Comparison, corrected_t_test, holm
 from forerank.workflows.compare.methods import chosen_methods, seeded
@@ -293,7 +294,7 @@ def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
     expected = []
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         scores = scaled.fit(X[train], y[train]).decision_function(X[test])
-        depth = metrics.Depth(k * test.size / 171)
+        depth = Depth(k * test.size / 171)
         function = metrics.recall_at_k if metric.startswith("recall") else metrics.ndcg
         expected.append(function(y[test], scores, k=depth))
     assert_allclose(list(found.values()["PairwiseRanker(alpha=0.1)"].values()), expected)
@@ -305,7 +306,7 @@ def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
     assert methods[chosen].estimator.list_rows == 171
     scorer = methods["logistic-regression-cv"].estimator.scoring
     some = y[:40], scaled.decision_function(X[:40])
-    assert scorer(scaled, X[:40], y[:40]) == function(*some, k=metrics.Depth(k * 40 / 171))
+    assert scorer(scaled, X[:40], y[:40]) == function(*some, k=Depth(k * 40 / 171))
 
 
 def test_tables_are_prepared_inside_the_folds(tmp_path):

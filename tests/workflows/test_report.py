@@ -21,6 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from forerank import PairwiseRanker, PointwiseRanker, metrics
 from forerank.data.readers import Matrix
+from forerank.metrics.measures import Depth
 from forerank.workflows.report import make_report
 from forerank.workflows.report.sentences import unbroken
 
@@ -109,9 +110,7 @@ def test_measures_are_means_over_the_folds(report):
         found["average precision"].value,
         np.mean([metrics.average_precision(*part) for part in parts]),
     )
-    third = [
-        metrics.precision_at_k(*part, k=metrics.Depth(100 / 300 * part[0].size)) for part in parts
-    ]
+    third = [metrics.precision_at_k(*part, k=Depth(100 / 300 * part[0].size)) for part in parts]
     assert_allclose(found["precision at 100"].value, np.mean(third))
     assert found["precision at 100"].depth == "of 300 rows (first 33.3 %)"
     assert (
@@ -612,7 +611,7 @@ def test_grades(grouped):
     values = []
     for k in range(3):
         rows = found.held_out.fold == k
-        depth = 10 if grouped else metrics.Depth(10 * rows.sum() / 240)
+        depth = 10 if grouped else Depth(10 * rows.sum() / 240)
         own = None if qid is None else qid[rows]
         values.append(
             metrics.ndcg(grade[rows] + 1, found.held_out.by_model[k][rows], k=depth, qid=own)
@@ -729,7 +728,7 @@ def test_a_missing_extra_is_named_before_the_work(monkeypatch):
 
 
 def test_importing_it_loads_no_optional_package():
-    code = "import sys, forerank.workflows.report, forerank.plots.displays; print(*{'matplotlib', 'jinja2'} & set(sys.modules))"
+    code = "import sys, forerank.workflows.report, forerank.plots; print(*{'matplotlib', 'jinja2'} & set(sys.modules))"
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -742,13 +742,7 @@ def _choice(ranker: Any, held: HeldOut, title: str) -> dict[str, Any] | None:
     curve = getattr(ranker, "learning_curve_", None)
     learning = None
     if isinstance(curve, Mapping) and len(curve.get("rows", ())) > 1:
-        learning = figures.learning_curve(
-            curve["rows"],
-            curve["scores"],
-            curve.get("std"),
-            title,
-            _sentence(str(curve.get("sentence", ""))),
-        )
+        learning = figures.learning_curve(curve, title, _sentence(str(curve.get("sentence", ""))))
     note = f"Both pictures show {title} in the folds in which the method was chosen, on all rows."
     return {
         "sentence": " ".join(said),
