@@ -212,6 +212,10 @@ def test_methods_within_the_critical_difference_are_joined(ax):
     assert CriticalDifferenceDisplay.from_ranks(ranks, 5.0, ax=ax).groups_ == [["a", "b", "c", "d"]]
     assert CriticalDifferenceDisplay.from_ranks(ranks, 0.1, ax=ax).groups_ == []
     assert CriticalDifferenceDisplay.from_ranks(ranks, ax=ax).groups_ == []
+    # A difference of exactly the critical difference is significant (Demšar 2006).
+    exact = {"a": 1.0, "b": 1.5, "c": 2.0}
+    display = CriticalDifferenceDisplay.from_ranks(exact, 1.0, ax=ax)
+    assert display.groups_ == [["a", "b"], ["b", "c"]]
 
 
 def test_ranks_that_make_no_comparison():

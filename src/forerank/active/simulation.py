@@ -24,6 +24,7 @@ from forerank.active.stopping import StoppingRule
 from forerank.active.strategies import Strategy, make_strategy, score_rows
 from forerank.metrics.ranking import check_column, query_numbers
 from forerank.metrics.registry import get_measure
+from forerank.metrics.significance import PairedT, paired_t
 
 __all__ = ["Simulation", "StrategyComparison", "compare", "paired_t", "simulate"]
 
@@ -311,43 +312,6 @@ def _evaluate(
 ) -> None:
     for name, value in measure(loop.ranker_ if fitted else loop.fit()).items():
         result.curves.setdefault(name, []).append(float(value))
-
-
-@dataclass(frozen=True)
-class PairedT:
-    """A two-sided paired t-test: mean difference, its 95 % confidence interval, p, and the number
-    of pairs.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p: float
-    n: int
-
-
-def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT:
-    """Is the mean of a - b zero? Values belong together in pairs.
-
-    Examples
-    --------
-    >>> found = paired_t([0.9, 0.8, 0.85], [0.7, 0.65, 0.6])
-    >>> round(found.difference, 3), found.p < 0.05
-    (0.2, True)
-    """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise ValueError(
-            f"Pairs are expected, and the shapes are {first.shape} and {second.shape}."
-        )
-    gap = first - second
-    n, mean = gap.size, float(gap.mean())
-    if n < 2:
-        return PairedT(mean, -np.inf, np.inf, 1.0, n)
-    error = float(gap.std(ddof=1)) / np.sqrt(n)
-    half = float(stats.t.ppf(0.975, n - 1)) * error
-    p = float(2.0 * stats.t.sf(abs(mean) / error, n - 1)) if error > 0.0 else float(mean == 0.0)
-    return PairedT(mean, mean - half, mean + half, p, n)
 
 
 @dataclass

@@ -7,6 +7,7 @@ import numpy as np
 
 from forerank._text import figure_label
 from forerank._typing import Vector
+from forerank.metrics.significance import critical_difference_groups
 from forerank.plots.style import COLOURS, GREY, axes_for, require_matplotlib
 
 __all__ = ["CriticalDifferenceDisplay"]
@@ -40,7 +41,7 @@ class CriticalDifferenceDisplay:
         self.ax_, self.figure_ = axes_for(ax, "CriticalDifferenceDisplay.plot")
         names = sorted(self.ranks, key=self.ranks.__getitem__)
         ranks = np.array([self.ranks[name] for name in names], dtype=np.float64)
-        bars = _within(ranks, self.cd)
+        bars = [] if self.cd is None else critical_difference_groups(ranks, self.cd)
         self.groups_ = [names[begin : end + 1] for begin, end in bars]
         low, high = float(np.floor(ranks.min())), float(np.ceil(ranks.max()))
         high = low + 1.0 if high == low else high
@@ -108,17 +109,3 @@ class CriticalDifferenceDisplay:
         if cd is not None and not cd >= 0.0:
             raise ValueError(f"cd={cd!r}: give a number of at least 0, or None.")
         return cls(ranks=dict(ranks), cd=cd).plot(ax=ax, **kwargs)
-
-
-def _within(ranks: Vector, cd: float | None) -> list[tuple[int, int]]:
-    """The first and the last of each largest set of methods, sorted by rank, within the critical
-    difference.
-    """
-    found: list[tuple[int, int]] = []
-    if cd is None:
-        return found
-    for begin in range(ranks.size):
-        end = int(np.searchsorted(ranks, ranks[begin] + cd, side="right")) - 1
-        if end > begin and (not found or end > found[-1][1]):
-            found.append((begin, end))
-    return found

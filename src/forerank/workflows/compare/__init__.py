@@ -11,8 +11,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from forerank.metrics.registry import describe_depth, measure_named
+from forerank.metrics.significance import corrected_t_test, holm
 from forerank.workflows.compare.methods import chosen_methods, measure_names
-from forerank.workflows.compare.result import Comparison, corrected_t_test, holm, shown_row
+from forerank.workflows.compare.result import Comparison, shown_row
 from forerank.workflows.compare.rows import Folds, read_rows
 from forerank.workflows.compare.runs import (
     check_same_methods,

@@ -1,22 +1,26 @@
 """What a comparison found: means, ranks, and tests of the differences."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
-from scipy.special import nctdtrinc
 
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.checks import DataWarning
 from forerank.metrics.estimates import format_value
 from forerank.metrics.registry import measure_phrase
+from forerank.metrics.significance import (
+    corrected_t_test,
+    critical_difference,
+    critical_difference_groups,
+    friedman_test,
+    holm,
+)
 
-__all__ = ["Comparison", "corrected_t_test", "holm", "shown_row"]
+__all__ = ["Comparison", "shown_row"]
 
 
 _LEVEL = 0.05
@@ -233,38 +237,22 @@ class Comparison:
         notes of the class.
         """
         n, k = self._common()[1].shape
-        if k < 2 or n < 1:
-            return float("nan")
-        return float(
-            stats.studentized_range.ppf(1 - _LEVEL, k, np.inf)
-            / np.sqrt(2)
-            * np.sqrt(k * (k + 1) / (6 * n))
-        )
+        return critical_difference(k, n, _LEVEL)
 
     def friedman(self) -> dict[str, float] | None:
         """Friedman's test that all methods rank alike: chi2 and p; None with fewer than three
         methods or two folds.
         """
-        matrix = self._common()[1]
-        if matrix.shape[1] < 3 or matrix.shape[0] < 2:
-            return None
-        if np.all(matrix == matrix[:, :1]):  # nothing but ties
-            return {"chi2": 0.0, "p": 1.0}
-        test = stats.friedmanchisquare(*matrix.T)
-        return {"chi2": float(test.statistic), "p": float(test.pvalue)}
+        return friedman_test(self._common()[1])
 
     def groups(self) -> list[list[str]]:
         """Methods whose mean ranks differ by less than `cd`: the largest such sets of more than
         one, best first.
         """
-        ranks, cd = self.ranks(), self.cd
+        ranks = self.ranks()
         names = list(ranks)
-        found: list[list[str]] = []
-        for k, first in enumerate(names):
-            near = [name for name in names[k:] if ranks[name] - ranks[first] < cd]
-            if len(near) > 1 and not any(set(near) <= set(each) for each in found):
-                found.append(near)
-        return found
+        bounds = critical_difference_groups(ranks.values(), self.cd)
+        return [names[first : last + 1] for first, last in bounds]
 
     def _common(self, measure: str | None = None) -> tuple[list[str], Vector]:
         """Methods with any value, and their values in the folds that all of these have."""
@@ -400,85 +388,3 @@ def _against(row: dict[str, Any]) -> str:
 def _listed(names: list[str]) -> str:
     quoted = [f'"{name}"' if ", " in name and len(names) > 1 else name for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-
-
-# --- Tests ---
-
-
-def corrected_t_test(
-    differences: ArrayLike, ratio: float, *, confidence: float = 0.95
-) -> dict[str, Any]:
-    """The corrected resampled t-test (Nadeau and Bengio 2003) of paired differences over folds.
-
-    ``t = mean(d) / sqrt((1/J + ratio) var(d))`` with J - 1 degrees of freedom. The plain test has
-    1/J alone and takes the folds for independent; they share training rows, and `ratio` makes up
-    for that. With repeated cross-validation J counts all folds of all repetitions (Bouckaert and
-    Frank 2004).
-
-    Parameters
-    ----------
-    differences : array-like of shape (J,)
-    ratio : float
-        Rows measured on over rows learnt from, 1/(k - 1) for k folds.
-    confidence : float, default=0.95
-
-    Returns
-    -------
-    dict
-        difference (the mean), low, high, t, p_single, effect (mean over standard deviation),
-        effect_low, effect_high, n; None for all but the mean with fewer than two differences.
-
-    Examples
-    --------
-    >>> found = corrected_t_test([0.02, 0.01, 0.03, 0.02, 0.02], 1 / 4)
-    >>> round(found["t"], 3), round(found["p_single"], 3)
-    (4.216, 0.014)
-    """
-    d = np.asarray(differences, dtype=np.float64)
-    n, mean = d.size, float(d.mean())
-    names = ("low", "high", "t", "p_single", "effect", "effect_low", "effect_high")
-    if n < 2:
-        return {"difference": mean, **dict.fromkeys(names), "n": n}
-    factor, spread = 1 / n + ratio, float(d.std(ddof=1))
-    if spread <= 1e-14 * max(1.0, abs(mean)):  # rounding errors
-        certain = {
-            "low": mean,
-            "high": mean,
-            "t": None,
-            "p_single": 1.0 if abs(mean) < 1e-14 else 0.0,
-        }
-        return {"difference": mean, **dict.fromkeys(names), **certain, "n": n}
-    error = np.sqrt(factor) * spread
-    t, tails = mean / error, [0.5 + confidence / 2, 0.5 - confidence / 2]
-    half = stats.t.ppf(tails[0], n - 1) * error
-    effect_low, effect_high = (float(nctdtrinc(n - 1, tail, t) * np.sqrt(factor)) for tail in tails)
-    return {
-        "difference": mean,
-        "low": float(mean - half),
-        "high": float(mean + half),
-        "t": float(t),
-        "p_single": float(2 * stats.t.sf(abs(t), n - 1)),
-        "effect": mean / spread,
-        "effect_low": effect_low,
-        "effect_high": effect_high,
-        "n": n,
-    }
-
-
-def holm(p_values: Iterable[float]) -> list[float]:
-    """p-values corrected for their number after Holm (1979), in the order given.
-
-    The i-th smallest of m is multiplied by m - i + 1; none is smaller than one before it, nor
-    larger than 1.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(list(p_values), dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    raised = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
-    found = np.empty_like(p)
-    found[order] = raised
-    return found.tolist()
