@@ -24,9 +24,12 @@ from forerank.data.readers import Matrix
 from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
 from forerank.models import Model, load_model, read_card, save_model
+from forerank.models.explain import explain
 from forerank.models.onnx import save_onnx, to_onnx, to_sklearn
 from forerank.models.ranked_list import rank_file, rank_frame
-from forerank.workflows.fit import evaluate, explain, fit, make_ranker, ranker_names
+from forerank.workflows.evaluate import evaluate
+from forerank.workflows.fit import fit
+from forerank.workflows.rankers import make_ranker, ranker_names
 from tables import table
 
 
@@ -413,7 +416,7 @@ def test_what_is_wrong_is_said(tmp_path):
         ValueError, match=r"Ranker has no parameter 'alpha'\. Single rankers have it"
     ):
         fit(frame, "y", params={"alpha": 1})
-    with pytest.raises(ValueError, match="TopPush has no measure of its own"):
+    with pytest.raises(ValueError, match="TopPush has no parameter 'metric'"):
         fit(frame, "y", ranker="TopPush", metric="ap")
     with pytest.raises(ValueError, match="metric must be one of"):
         fit(frame, "y", metric="accuracy")

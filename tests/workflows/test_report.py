@@ -251,7 +251,7 @@ def test_the_order_of_contents(page):
 
 
 def test_the_weights_are_those_of_the_model_fitted_on_all_rows(report, page):
-    from forerank.workflows.fit import explain
+    from forerank.models.explain import explain
 
     first = explain(report.model).weights[0]
     shown = report.page["weights"]["rows"]

@@ -288,14 +288,14 @@ def fit(
             chosen["calibrate"] = True
         from forerank import models
         from forerank.data.files import refuse_existing
-        from forerank.workflows import fit as workflow
+        from forerank.workflows.fit import fit as fit_model
 
         refuse_existing(out, force=force)
         import_module("skops")  # before the work, not after it
 
         with _spooled(file, format) as path, _status(quiet) as say:
             model, remarks = _warnings_of(
-                lambda: workflow.fit(
+                lambda: fit_model(
                     path,
                     target,
                     ranker=name,
@@ -510,7 +510,7 @@ def evaluate(
     with _one_line_errors():
         from forerank.data.files import opened_atomically, refuse_existing
         from forerank.models import load_model
-        from forerank.workflows import fit as workflow
+        from forerank.workflows.evaluate import evaluate as evaluate_model
 
         if curves is not None:
             if curves.suffix.lower() != ".png":
@@ -520,7 +520,7 @@ def evaluate(
         with _spooled(file, format) as path, _status(quiet) as say:
             say("measuring")
             found, remarks = _warnings_of(
-                lambda: workflow.evaluate(
+                lambda: evaluate_model(
                     loaded,
                     path,
                     target,
@@ -872,11 +872,11 @@ def explain(
     """
     with _one_line_errors():
         from forerank.models import load_model
-        from forerank.workflows import fit as workflow
+        from forerank.models.explain import explain as explain_model
 
         loaded = load_model(model)
         with _spooled(file or "", format) as path:
-            found = workflow.explain(
+            found = explain_model(
                 loaded,
                 path if file else None,
                 rows=row,

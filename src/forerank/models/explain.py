@@ -1,0 +1,161 @@
+"""Explanations of scores: the weights of a linear model, and the contribution of each column."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forerank._typing import Index
+from forerank.data.source import DataSource, ReadOptions
+from forerank.models import Model
+from forerank.models.scoring import (
+    LinearScorer,
+    model_frame,
+    n_matrix_columns,
+    scorer_of,
+    two_steps,
+)
+from forerank.models.tables import model_source, model_table
+
+__all__ = ["Explanation", "Weight", "explain"]
+
+# Number of words of a text column that an explanation lists.
+_WORDS_SHOWN = 5
+# Number of rows that are explained where none are named.
+_ROWS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The weight of one column of the matrix, and the column of the table that it comes from."""
+
+    name: str
+    column: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Weights of a model and contributions to the scores of some rows.
+
+    Attributes
+    ----------
+    weights : list of Weight
+        The largest first, by absolute value.
+    contributions : list of dict
+        For each row: `row`, `score`, `constant` and `columns`, a dict from each column to its
+        `value` and what it `adds` to the score. The constant and the contributions sum to the
+        score. A text also has the `words` that add most, each with its contribution, and the
+        number and sum of the `other_words`.
+    intercept : float
+        The constant, the same for all rows.
+    """
+
+    weights: list[Weight]
+    contributions: list[dict[str, Any]]
+    intercept: float
+
+
+def explain(
+    model: Model,
+    data: Any = None,
+    *,
+    rows: Iterable[int] | None = None,
+    delimiter: str | None = None,
+    allow_missing: bool = False,
+    encoding: str | None = None,
+    format: str | None = None,
+    words: int = _WORDS_SHOWN,
+) -> Explanation:
+    """The weights of a linear model, and the contribution of each column to the score of some rows.
+
+    Parameters
+    ----------
+    model : Model
+    data : path or frame, optional
+        Rows to explain.
+    rows : iterable of int, optional
+        Their numbers, counted from 1; by default the five with the highest scores.
+    delimiter, allow_missing, encoding, format
+        As in `forerank.workflows.evaluate.evaluate`.
+    words : int, default=5
+        Number of words of a text that are listed.
+
+    Returns
+    -------
+    Explanation
+        The contributions of a row and the intercept sum to its score, and those of words to that of
+        their text.
+    """
+    _, ranker = two_steps(model)
+    if getattr(ranker, "coef_", None) is None:
+        raise ValueError(f"{type(ranker).__name__} has no weights by column; linear rankers have.")
+    intercept = float(np.ravel(ranker.intercept_)[0])
+    weights = _weights(model, np.ravel(ranker.coef_))
+    if data is None:
+        return Explanation(weights, [], intercept)
+    source = model_source(model, data, ReadOptions(delimiter, encoding, format))
+    if not source.is_table:
+        raise source.error("rows are explained by the columns of a table; this is a matrix")
+    frame = model_frame(model, model_table(model, source), source.path, allow_missing=allow_missing)
+    scorer = scorer_of(model.estimator)
+    assert isinstance(scorer, LinearScorer)
+    scores = scorer(frame)
+    if rows is None:
+        selected = np.argsort(-scores, kind="stable")[:_ROWS_SHOWN]
+    else:
+        selected = _row_indices(rows, len(frame), source)
+    some = frame.iloc[selected]
+    parts = scorer.contributions(some)
+    texts = {name: word_terms(some[name]) for name, word_terms in scorer.words.items()}
+    contributions = []
+    for j, row in enumerate(selected.tolist()):
+        terms = {
+            name: {"value": _plain_value(some[name].iloc[j]), "adds": float(values[j])}
+            for name, values in sorted(parts.items(), key=lambda item: -abs(item[1][j]))
+        }
+        for name, by_row in texts.items():
+            terms[name] |= _largest_words(by_row[j], words)
+        shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
+        contributions.append({**shown, "columns": terms})
+    return Explanation(weights, contributions, intercept)
+
+
+def _weights(model: Model, coef: Any) -> list[Weight]:
+    if model.columns:
+        steps = model.estimator[0]
+        names, columns = list(map(str, steps.get_feature_names_out())), steps.origins()
+    else:
+        first = 0 if model.summary.get("zero_based", True) else 1
+        names = columns = [f"column {k + first}" for k in range(n_matrix_columns(model))]
+    order = np.argsort(-np.abs(coef), kind="stable")
+    return [Weight(names[k], columns[k], float(coef[k])) for k in order]
+
+
+def _row_indices(rows: Iterable[int], n_rows: int, source: DataSource) -> Index:
+    selected = np.array([row - 1 for row in rows], dtype=np.intp)
+    if selected.size and (selected.min() < 0 or selected.max() >= n_rows):
+        raise source.error(f"rows are counted from 1 to {n_rows}")
+    return selected
+
+
+def _largest_words(adds: Mapping[str, float], n_named: int) -> dict[str, Any]:
+    """The largest contributions of words, and the number and sum of the others."""
+    largest = sorted(adds, key=lambda word: (-abs(adds[word]), word))
+    others = largest[n_named:]
+    rest = {"count": len(others), "adds": float(sum(adds[word] for word in others))}
+    return {"words": {word: adds[word] for word in largest[:n_named]}, "other_words": rest}
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of a table as JSON can hold it."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # files hold integers as doubles
+    return value if isinstance(value, int | float | str) else str(value)
