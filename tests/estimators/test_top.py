@@ -70,7 +70,7 @@ def not_exact(estimator):
     return NOT_EXACT if several or by_gradients or isinstance(estimator, SparseTopPush) else {}
 
 
-@pytest.mark.filterwarnings("ignore:.*found nothing to learn:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*found no:UserWarning")
 @parametrize_with_checks([clone(ranker) for ranker in RANKERS], expected_failed_checks=not_exact)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -166,12 +166,12 @@ class TestFits:
 
     def test_many_columns_and_positives_take_another_way(self, monkeypatch):
         X, y = data()
-        monkeypatch.setattr("forerank.estimators.top._LARGEST_MODEL", 3)
+        monkeypatch.setattr("forerank.solvers.top._LARGEST_MATRIX", 3)
         for loss in ("squared_hinge", "logistic"):
             without = TopPush(loss, alpha=0.3).fit(X, y)
             monkeypatch.undo()
             expected = TopPush(loss, alpha=0.3).fit(X, y)
-            monkeypatch.setattr("forerank.estimators.top._LARGEST_MODEL", 3)
+            monkeypatch.setattr("forerank.solvers.top._LARGEST_MATRIX", 3)
             assert without.n_iter_ > expected.n_iter_
             assert without.objective_ == pytest.approx(expected.objective_, rel=3e-4)
 
@@ -219,7 +219,7 @@ class TestFits:
     def test_a_penalty_beyond_which_nothing_is_left(self):
         X, y = data()
         with pytest.warns(
-            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+            UserWarning, match="found no better weights than w = 0"
         ):
             ranker = SparseTopPush(alpha=100.0).fit(X, y)
         assert_array_equal(ranker.coef_, 0.0)
@@ -252,7 +252,8 @@ class TestFits:
             settings["progress"].record(np.ones(5), 300, 1.0, 0.5)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("forerank.estimators.top.working_set_newton", interrupted)
+        for module in ("top", "sparse_top_push"):
+            monkeypatch.setattr(f"forerank.solvers.{module}.working_set_newton", interrupted)
         for ranker in (TopPush(), SparseTopPush()):
             with pytest.raises(KeyboardInterrupt):
                 ranker.fit(X, y)
@@ -339,7 +340,7 @@ class TestBadInput:
             (PartialAUCRanker((0.0, 1.2)), "0 <= low < high <= 1"),
             (PartialAUCRanker(0.1), "pair"),
             (OWPCRanker("linear"), "weights"),
-            (OWPCRanker([1.0, 2.0]), "must not rise"),
+            (OWPCRanker([1.0, 2.0]), "must not increase"),
             (OWPCRanker([]), "weights"),
             (OWPCRanker([-1.0]), "weights"),
             (AATPRanker(0.0), "fraction"),
@@ -363,7 +364,7 @@ class TestBadInput:
         X = np.vstack([self.X, self.X[self.y == 1][:5]])
         y = np.concatenate([self.y, np.zeros(5, int)])
         with pytest.warns(
-            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+            UserWarning, match="found no better weights than w = 0"
         ):
             assert TopPush(alpha=0.1).fit(X, y).optimality_ <= 1e-4
         copies = np.vstack([self.X] + [self.X[self.y == 0][:1]] * 50)
@@ -375,7 +376,7 @@ class TestBadInput:
         X = rng.standard_normal((300, 3))
         X[:50] *= 0.1
         with pytest.warns(
-            UserWarning, match="found nothing to learn: no direction is better than w = 0"
+            UserWarning, match="found no better weights than w = 0"
         ):
             ranker = TopPush().fit(X, np.arange(300) < 50)
         assert ranker.optimality_ <= 1e-4

@@ -1,21 +1,18 @@
 """Estimators with scikit-learn's interface."""
 
+from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker, CombinedSGDRanker
+from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+from forerank.estimators.owpc import OWPCRanker
+from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.pool import PoolRanker
 from forerank.estimators.quadratic_features import QuadraticFeatures
 from forerank.estimators.rank_boost import RankBoost
 from forerank.estimators.rank_ncg import RankNCG
 from forerank.estimators.rank_net import RankNet
-from forerank.estimators.top import (
-    AATPRanker,
-    MAPRanker,
-    OWPCRanker,
-    PartialAUCRanker,
-    SparseTopPush,
-    TopPush,
-    TopRanker,
-)
+from forerank.estimators.sparse_top_push import SparseTopPush
+from forerank.estimators.top_push import TopPush, TopRanker
 
 __all__ = [
     "AATPRanker",

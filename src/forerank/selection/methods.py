@@ -9,9 +9,11 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.quadratic_features import QuadraticFeatures
-from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
+from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import measure_named
 
 __all__ = [

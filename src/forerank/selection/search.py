@@ -26,7 +26,9 @@ from forerank._text import counted
 from forerank._typing import Index, Matrix, Vector
 from forerank._validation import check_number
 from forerank.design import make_design
-from forerank.estimators.top import MAPRanker, PartialAUCRanker, TopPush, TopRanker
+from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.partial_auc import PartialAUCRanker
+from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
 from forerank.selection.methods import METHODS, fitted_scaler, method_names, named_maps
 

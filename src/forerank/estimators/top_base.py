@@ -1,0 +1,108 @@
+"""Bases of the rankers for the top of the list: parameters, docstrings and fitting."""
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, cast
+
+from numpy.typing import ArrayLike
+
+from forerank._typing import Mask, Matrix, Vector
+from forerank._validation import check_number
+from forerank.estimators.two_class import TwoClassRanker
+from forerank.solvers import Progress, SolverResult
+
+__all__ = ["COMMON_PARAMETERS", "STRUCTURED_PARAMETERS", "TopEstimator", "WeightedTopEstimator"]
+
+R = TypeVar("R", bound=SolverResult)
+
+COMMON_PARAMETERS = """warm_start : bool, default=False
+        Whether a second call of fit starts from the weights of the first.
+    verbose : bool, default=False
+        Whether to print each iteration.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+    intercept_ : array of shape (1,)
+        Set for `predict`: as much weight of the training rows is scored above zero as the positive
+        class has.
+    classes_ : array of shape (2,)
+        The second is the positive class.
+    n_iter_ : int
+    objective_ : float
+        The minimum reached.
+    optimality_ : float
+        The relative duality gap reached.
+    history_ : list of forerank.solvers.Iteration
+    n_features_in_ : int
+    feature_names_in_ : array
+        Only where X has column names."""
+
+STRUCTURED_PARAMETERS = f"""alpha : float, default=1e-4
+        Strength of the penalty alpha/2 ||w||^2.
+    tol : float, default=1e-3
+        The relative duality gap to reach.
+    max_iter : int, default=1000
+        Most cutting planes.
+    {COMMON_PARAMETERS}"""
+
+
+class TopEstimator(TwoClassRanker):
+    """Base of the rankers for the top of the list."""
+
+    _auto_max_iter = False
+
+    def __init__(
+        self, alpha: float, tol: float, max_iter: Any, warm_start: bool, verbose: bool
+    ) -> None:
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_number("alpha", self.alpha, low=0.0, strict=True)
+        check_number("tol", self.tol, low=0.0, strict=True)
+        if not (self._auto_max_iter and self.max_iter == "auto"):
+            check_number("max_iter", self.max_iter, low=1, integer=True)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        self._check_parameters()
+        X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, ranks=True)
+        self._set_intercept(self._fit_rows(X, positive, weight).scores, codes, weight)
+        return self
+
+    def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
+        raise NotImplementedError
+
+    def _run(self, solver: Callable[..., R], *arguments: Any, **options: Any) -> R:
+        """The result of a solver, whose weights are kept."""
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        options = {"start": self._warm_weights(intercept=False), **limits, **options}
+
+        def run(progress: Progress) -> R:
+            return solver(*arguments, progress=progress, **options)
+
+        most = options["max_iter"]
+        return cast(R, self._run_solver(run, intercept=False, smooth=False, max_iter=most))
+
+
+class WeightedTopEstimator(TopEstimator):
+    """Base of those with sample weights."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels; the one that sorts last is the positive class.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows. A row of weight two counts as two rows.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
