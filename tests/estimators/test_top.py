@@ -27,9 +27,9 @@ from forerank import (
     SparseTopPush,
     TopPush,
     TopRanker,
-    datasets,
     metrics,
 )
+from forerank.data import datasets
 
 LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
 RANKERS = [
@@ -218,9 +218,7 @@ class TestFits:
 
     def test_a_penalty_beyond_which_nothing_is_left(self):
         X, y = data()
-        with pytest.warns(
-            UserWarning, match="found no better weights than w = 0"
-        ):
+        with pytest.warns(UserWarning, match="found no better weights than w = 0"):
             ranker = SparseTopPush(alpha=100.0).fit(X, y)
         assert_array_equal(ranker.coef_, 0.0)
         assert ranker.optimality_ <= 1e-4
@@ -363,9 +361,7 @@ class TestBadInput:
         """
         X = np.vstack([self.X, self.X[self.y == 1][:5]])
         y = np.concatenate([self.y, np.zeros(5, int)])
-        with pytest.warns(
-            UserWarning, match="found no better weights than w = 0"
-        ):
+        with pytest.warns(UserWarning, match="found no better weights than w = 0"):
             assert TopPush(alpha=0.1).fit(X, y).optimality_ <= 1e-4
         copies = np.vstack([self.X] + [self.X[self.y == 0][:1]] * 50)
         labels = np.concatenate([self.y, np.zeros(50, int)])
@@ -375,9 +371,7 @@ class TestBadInput:
         rng = np.random.default_rng(0)
         X = rng.standard_normal((300, 3))
         X[:50] *= 0.1
-        with pytest.warns(
-            UserWarning, match="found no better weights than w = 0"
-        ):
+        with pytest.warns(UserWarning, match="found no better weights than w = 0"):
             ranker = TopPush().fit(X, np.arange(300) < 50)
         assert ranker.optimality_ <= 1e-4
 
