@@ -15,7 +15,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 import forerank
-from forerank import _compile
+from forerank import _kernels
 from forerank._kernels import compiled
 
 PACKAGE = Path(forerank.__file__).parent
@@ -45,7 +45,7 @@ def python(code, **environment):
 def state(monkeypatch, tmp_path):
     """As in a new process, with a cache of its own."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_compile, "_state", _compile._State())
+    monkeypatch.setattr(_kernels, "_state", _kernels._State())
 
 
 def made():
@@ -142,7 +142,7 @@ def test_compilation_of_many_functions_is_said_once_and_not_where_nothing_is_com
         made()(dtype(1))
     assert caplog.messages == ["compiling once, about 10 s"]
     caplog.clear()
-    monkeypatch.setattr(_compile, "_state", _compile._State())
+    monkeypatch.setattr(_kernels, "_state", _kernels._State())
     for dtype in (np.int8, np.int16, np.int32, np.int64, np.float32):
         function = made()
         function(dtype(1))
@@ -152,5 +152,5 @@ def test_compilation_of_many_functions_is_said_once_and_not_where_nothing_is_com
 
 def test_every_compiled_function_is_declared_so():
     for path in PACKAGE.rglob("*.py"):
-        if path.name != "_compile.py":
+        if path.name != "_kernels.py":
             assert not re.search(r"\bnjit\b|numba\.jit", path.read_text()), path

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from forerank.design import ExtraRowDesign, make_design
+from forerank.design import ExtraRowDesign, make_design, standardise
 
 N, D = 900, 37
 
@@ -46,7 +46,7 @@ def X(request):
 def test_products(X, intercept, subset, threads, monkeypatch):
     if threads:
         monkeypatch.setattr("forerank._kernels._MULTIPLICATIONS_PER_THREAD", 1000)
-        monkeypatch.setattr("forerank._kernels._n_threads", lambda: 3)
+        monkeypatch.setattr("forerank._kernels.n_threads", lambda: 3)
     rng = np.random.default_rng(1)
     exact = MATRICES["C"]
     design = make_design(X, intercept=intercept)
@@ -92,7 +92,7 @@ def test_columns_in_other_units(X, intercept):
             np.append(mean, 0.0),
             np.append(unit, 1.0),
         )
-    design = make_design(X, intercept=intercept).standardised(mean, unit)
+    design = standardise(make_design(X, intercept=intercept), mean, unit)
     rows = rng.permutation(N)[:250]
     for part, here in ((exact, design), (exact[rows], design.rows(rows))):
         assert (here.n_rows, here.n_columns) == part.shape
@@ -136,7 +136,7 @@ def test_an_extra_row(X, place):
 
 def test_threads_do_not_change_a_bit(monkeypatch):
     monkeypatch.setattr("forerank._kernels._MULTIPLICATIONS_PER_THREAD", 1000)
-    monkeypatch.setattr("forerank._kernels._n_threads", lambda: 3)
+    monkeypatch.setattr("forerank._kernels.n_threads", lambda: 3)
     design = make_design(MATRICES["CSR"])
     g = np.random.default_rng(2).standard_normal(N)
     first = design.adjoint(g)

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from forerank import differences
+from forerank.design import row_pairs
 from forerank.design.row_pairs import Differences
 
 
@@ -40,7 +40,7 @@ FORMS = {
 @pytest.mark.parametrize("stored", [True, False])
 def test_the_definition(form, stored, monkeypatch):
     if not stored:
-        monkeypatch.setattr(differences, "_STORED_ROOM", 0)
+        monkeypatch.setattr(row_pairs, "_STORED_ROOM", 0)
     X, plus, minus, Z = data()
     pairs = Differences(FORMS[form](X), 50)
     pairs.extend(plus[:20], minus[:20])

@@ -7,10 +7,10 @@ from scipy.stats import binom
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from forerank import PairwiseRanker, PointwiseRanker, bounds
+from forerank import PairwiseRanker, PointwiseRanker
 from forerank.data.datasets import BipartiteModel, make_bipartite
 from forerank.losses import get_loss
-from forerank.metrics import rank_loss
+from forerank.metrics import bounds, rank_loss
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
 

@@ -5,7 +5,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC, LinearSVC
 
-from forerank import differences, losses
+from forerank import losses
+from forerank.design import row_pairs
 from forerank.design.row_pairs import Differences
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers.dual import dual_descent
@@ -33,7 +34,7 @@ class TestDualDescent:
     @pytest.mark.parametrize("stored", [True, False])
     def test_linear_svc(self, C, form, stored, monkeypatch):
         if not stored:
-            monkeypatch.setattr(differences, "_STORED_ROOM", 0)
+            monkeypatch.setattr(row_pairs, "_STORED_ROOM", 0)
         X, y, plus, minus = points()
         weight = np.random.default_rng(1).random(y.size) * 2.0
         weight[:20] = 0.0

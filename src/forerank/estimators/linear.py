@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._kernels import serial_blas
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights
-from forerank.design import Design, FortranDesign, make_design
+from forerank.design import Design, make_design
+from forerank.design.dense import FortranDesign
 from forerank.design.row_pairs import Differences
 from forerank.estimators.base import (
     BaseRanker,

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
 from forerank._validation import check_choice, check_number
-from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design
+from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design, standardise
 from forerank.estimators.base import (
     BaseRanker,
     prevalence_thresholds,
@@ -205,7 +205,7 @@ class PoolRanker(BaseRanker):
             and known() is values
             and n_before <= n_labelled <= 1.25 * n_before
         ):
-            return Units(problem.design.standardised(mean, unit), mean, unit)
+            return Units(standardise(problem.design, mean, unit), mean, unit)
         units = column_units(objective, problem.design)
         if self.warm_start and problem.is_whole:
             self._known_units = weakref.ref(values), n_labelled, units.mean, units.unit

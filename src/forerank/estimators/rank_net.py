@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._kernels import in_row_chunks, serial_blas
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
-from forerank.design import make_design, summed_over_chunks
+from forerank.design import make_design, sum_over_chunks
 from forerank.estimators.base import GraphRanker, warn_equal_scores, warn_unconverged
 from forerank.objectives import AllPairs
 from forerank.solvers.result import Progress, reference_norm
@@ -368,7 +368,7 @@ class _Network:
             second_out[:, 0] += h.T @ own
             bias_out += pull.sum(axis=0)
 
-        return summed_over_chunks(some_rows, X.shape[0], (self.size,), self._work(X))
+        return sum_over_chunks(some_rows, X.shape[0], (self.size,), self._work(X))
 
     def _work(self, X: Matrix) -> int:
         """Multiplications of a pass, for the choice of threads; rows of a sparse matrix are not cut

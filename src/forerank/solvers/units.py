@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Vector
-from forerank.design import Design
+from forerank.design import Design, standardise
 from forerank.objectives.pointwise import Pointwise, Profiled
 from forerank.solvers.result import SolverResult
 
@@ -124,7 +124,7 @@ def column_units(objective: Any, design: Design) -> Units:
         mean[-1], unit[-1] = 0.0, 1.0
     if not centred:
         mean[:] = 0.0
-    return Units(design.standardised(mean, unit), mean, unit)
+    return Units(standardise(design, mean, unit), mean, unit)
 
 
 def _rounded(unit: Vector) -> Vector:

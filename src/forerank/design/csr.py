@@ -1,0 +1,132 @@
+"""Designs of sparse matrices in CSR form."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from forerank._kernels import compiled
+from forerank._typing import Index, Matrix, Vector
+from forerank.design.base import COLUMN_BLOCK, Design, Multiply, StoredDesign
+
+__all__ = ["CSRDesign"]
+
+
+@compiled
+def _csr_scores(data, indices, indptr, index, w, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        r = index[i] if index.size else i
+        total = 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            total += data[k] * w[indices[k]]
+        out[i] = total
+
+
+@compiled
+def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        row = index[i] if index.size else i
+        for r in range(G.shape[0]):
+            v = G[r, i]
+            if v != 0.0:
+                for k in range(indptr[row], indptr[row + 1]):
+                    out[r, indices[k]] += v * data[k]
+
+
+@compiled
+def _csr_moment(data, indices, indptr, index, g, about, power, begin, end, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        row = index[i] if index.size else i
+        for k in range(indptr[row], indptr[row + 1]):
+            value = g[i]
+            if power > 0:
+                difference = data[k] - about[indices[k]] if about.size else data[k]
+                value *= difference
+                if power > 1:
+                    value *= difference
+            out[0, indices[k]] += value
+
+
+@compiled
+def _csr_columns(data, indices, indptr, index, begin, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        row = index[i] if index.size else i
+        for k in range(indptr[row], indptr[row + 1]):
+            column = np.int64(indices[k]) - begin
+            if 0 <= column < out.shape[1]:
+                out[i, column] += data[k]
+
+
+class CSRDesign(StoredDesign):
+    """Rows of a CSR matrix: all of them, or those in `index`."""
+
+    _kernels = (_csr_scores, _csr_adjoint, _csr_moment)
+
+    def __init__(
+        self,
+        data: NDArray,
+        indices: NDArray,
+        indptr: NDArray,
+        n_columns: int,
+        index: Index | None = None,
+    ) -> None:
+        # Unsigned indices: the kernels need no test for negative ones.
+        unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
+        self._arrays = data, unsigned, indptr, np.empty(0, np.intp) if index is None else index
+        self.n_rows = indptr.size - 1 if index is None else index.size
+        self._is_subset = index is not None
+        self.n_columns = n_columns
+        self._n_entries = int(data.size * (self.n_rows / max(indptr.size - 1, 1)))
+
+    @property
+    def n_entries(self) -> int:
+        return self._n_entries
+
+    def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        centre = np.empty(0) if about is None else about
+        # A pass for each moment: sums of one kind over many columns fit in the cache.
+        presence, first, second = (
+            self._sums(_csr_moment, g, centre, power, n_sums=1)[0] for power in (0, 1, 2)
+        )
+        if about is not None:  # the terms of entries that are not stored, which are zero
+            absent = g.sum() - presence
+            first -= absent * about
+            second += absent * about**2
+        return first, second, presence
+
+    def rows(self, index: Index) -> Design:
+        data, indices, indptr, own = self._arrays
+        index = own[index] if own.size else index
+        return CSRDesign(data, indices, indptr, self.n_columns, index)
+
+    def columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        out = np.zeros((self.n_rows, end - begin))
+        _csr_columns(*self._arrays, begin, out)
+        return out
+
+    def row_matrix(self) -> Matrix | None:
+        return None if self._is_subset else self._matrix()
+
+    def _matrix(self) -> sp.csr_array:
+        data, indices, indptr, _ = self._arrays
+        signed = indices.view(np.dtype(f"i{indices.dtype.itemsize}"))
+        return sp.csr_array((data, signed, indptr), shape=(indptr.size - 1, self.n_columns))
+
+    def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
+        X, index = self._matrix(), self._arrays[3]
+        a, b = (index[a], index[b]) if index.size else (a, b)
+        # Sums in double precision, also for float32 data.
+        return (X[a].astype(np.float64) @ X[b].astype(np.float64).T).toarray()
+
+    def rows_in_copy(self, size: int) -> int:
+        return size // COLUMN_BLOCK
+
+    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
+        out = np.empty((self.n_columns, self.n_columns))
+        for k in range(0, self.n_columns, COLUMN_BLOCK):
+            some = slice(k, min(k + COLUMN_BLOCK, self.n_columns))
+            columns = self.columns(some.start, some.stop)
+            block = multiply(columns if about is None else columns - about[some])
+            out[some] = self.adjoints(np.ascontiguousarray(block.T))
+            if about is not None:
+                out[some] -= np.outer(block.sum(axis=0), about)
+        return out
