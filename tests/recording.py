@@ -80,6 +80,7 @@ from forerank import active, losses, metrics
 
 FORMAT = 1
 HERE = Path(__file__).resolve().parent
+OLD_MODELS = HERE / ("model_files" if (HERE / "model_files").exists() else "data")
 
 # --- Modules that may move ---
 
@@ -1125,7 +1126,7 @@ def workspace() -> Path:
     (directory / "ranker.toml").write_text(
         'ranker = "PairwiseRanker"\nalpha = 0.5\nloss = "logistic"\n'
     )
-    old = json.loads((HERE / "data" / "format-1.json").read_text())
+    old = json.loads((OLD_MODELS / "format-1.json").read_text())
     pd.DataFrame(old["rows"]).to_csv(directory / "old.csv", index=False)
     data = sparse_rows()
     dump_svmlight_file(
@@ -1428,8 +1429,8 @@ COMMANDS: dict[str, tuple[tuple, dict]] = {
         {"needs": "sparse", "writes": "sparse.onnx"},
     ),
     "export-text": (("export", "-o", "text.onnx"), {"needs": "table"}),
-    "old-model": (("inspect", HERE / "data" / "format-1.forerank"), {}),
-    "old-model-rank": (("rank", HERE / "data" / "format-1.forerank", "old.csv"), {}),
+    "old-model": (("inspect", OLD_MODELS / "format-1.forerank"), {}),
+    "old-model-rank": (("rank", OLD_MODELS / "format-1.forerank", "old.csv"), {}),
     "version": (("--version",), {}),
 }
 for name, (words, options) in COMMANDS.items():
