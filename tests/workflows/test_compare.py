@@ -38,12 +38,12 @@ import forerank
 from forerank import PairwiseRanker, PointwiseRanker, Ranker, compare, metrics
 from forerank.cli.app import app
 from forerank.data.columns import as_frame, plan_columns
+from forerank.data.problem import read_problem
 from forerank.data.readers import read_table
 from forerank.metrics.measures import Depth
 from forerank.selection.ranker import method_names
 from forerank.workflows.compare import Comparison, corrected_t_test, holm
-from forerank.workflows.compare.methods import chosen_methods, seeded
-from forerank.workflows.compare.rows import read_rows
+from forerank.workflows.compare.methods import seeded, select_methods
 from tables import table
 
 DUMMY = "sklearn.dummy.DummyClassifier"
@@ -300,9 +300,7 @@ def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
     assert_allclose(list(found.values()["PairwiseRanker(alpha=0.1)"].values()), expected)
     assert f"at {k} of 171 rows (first {100 * k / 171:.3g} %)" in found.sentence()
     # Those that tune themselves look as deep into their folds.
-    methods = chosen_methods(
-        [chosen, "logistic-regression-cv"], metric, read_rows(X, y, *[None] * 3, None, (), None)
-    )
+    methods = select_methods([chosen, "logistic-regression-cv"], metric, read_problem(X, y))
     assert methods[chosen].estimator.list_rows == 171
     scorer = methods["logistic-regression-cv"].estimator.scoring
     some = y[:40], scaled.decision_function(X[:40])
@@ -403,7 +401,7 @@ def test_a_fit_has_one_thread_unless_it_is_given_more():
 
 def test_trees_of_others_have_one_thread():
     lightgbm = pytest.importorskip("lightgbm")
-    methods = chosen_methods(["lightgbm", "lightgbm(n_jobs=2)"], "auc", False)
+    methods = select_methods(["lightgbm", "lightgbm(n_jobs=2)"], "auc", read_problem(*rows(50)))
     found = [seeded(method.estimator, 0) for method in methods.values()]
     assert all(isinstance(each, lightgbm.LGBMClassifier) for each in found)
     assert [each.n_jobs for each in found] == [1, 2]
@@ -456,10 +454,12 @@ def test_three_positives_in_ten_thousand_rows():
     X = rng.standard_normal((10_000, 3)) + y[:, None]
     found = compare(X, y, [PAIRS, DUMMY])
     assert found.folds == 3
-    assert "3 folds in place of 5: there are 3 rows of the smaller class" in found.notes
+    assert "3 folds instead of 5: there are 3 rows of the smaller class" in found.notes
     assert found.errors() == []
     assert found.warnings[0].kind == "tiny class"
-    with pytest.raises(ValueError, match="There are 1 rows of the smaller class"):
+    with pytest.raises(
+        ValueError, match="needs at least 2 rows of the smaller class; the data have 1"
+    ):
         compare(X, np.arange(10_000) == 3, [PAIRS])
 
 
@@ -472,7 +472,7 @@ def test_many_grades_are_compared_with_a_model_of_one_fit():
     assert found.methods == ["PairwiseRanker(alpha=0.01)", "ridge-regression-cv"]
     assert found.table()[0]["mean"] > 0.7
     assert not found.errors()
-    two = chosen_methods(None, "auc", read_rows(X, y > 15, *[None] * 3, None, (), None))
+    two = select_methods(None, "auc", read_problem(X, y > 15))
     assert list(two) == ["Ranker", "logistic-regression-cv"]
 
 
@@ -486,7 +486,10 @@ def test_a_time_budget_ends_after_a_whole_fold(monkeypatch):
     fits = Counter(each["method"] for each in found.records)
     assert fits[PAIRS] == fits["DummyClassifier"]
     assert 1 <= fits[PAIRS] < 5
-    assert found.cut == f"The time budget of 8 seconds ended it after {fits.total()} of 10 fits."
+    assert (
+        found.cut
+        == f"The time budget of 8 seconds ended the comparison after {fits.total()} of 10 fits."
+    )
     assert found.sentence().endswith(found.cut)
     whole = compare(X, y, [PAIRS, DUMMY], cv=5, time_budget=1e9)
     assert (whole.cut, len(whole.records)) == ("", 10)
@@ -501,7 +504,7 @@ def test_a_fold_of_one_class_is_said():
     found = compare(X, y, [PAIRS, DUMMY], cv=PredefinedSplit(fold))
     assert (
         found.errors()[0]
-        == f"{PAIRS} (seed 0, fold 1): all 30 rows to measure on in this fold have the label 1"
+        == f"{PAIRS} (seed 0, fold 1): all 30 rows to test on in this fold have the label 1"
     )
     assert [row["n"] for row in found.table()] == [2, 2]
     y[30:] = 0
@@ -572,9 +575,9 @@ def test_names_of_methods():
         ("PairwiseRanker(**{'alpha': 1})", "cannot be read"),
         ("nowhere.at.All", "nowhere.at.All cannot be imported"),
         ("sklearn.linear_model.NoRegression", "sklearn.linear_model has no NoRegression"),
-        ("sklearn.metrics.roc_auc_score", "no estimator of the scikit-learn kind"),
+        ("sklearn.metrics.roc_auc_score", "not an estimator of scikit-learn"),
         ("sklearn.linear_model.Ridge(beta=1)", "Ridge: .*beta"),
-        (Ridge, "is no estimator"),
+        (Ridge, "is not an estimator"),
     ],
 )
 def test_methods_that_cannot_be(method, words):
@@ -629,14 +632,14 @@ def test_bad_input():
         ((X, y[:9], [PAIRS]), "50 rows"),
         ((pd.DataFrame(X), y[:9], [PAIRS]), "50 rows"),
         ((X, y, "Ranker"), "give a list of names"),
-        ((X, y, []), "No method"),
+        ((X, y, []), "methods is empty"),
         ((X, y, [Ridge(), Ridge()]), "two methods 'Ridge'"),
     ):
         with pytest.raises(ValueError, match=words):
             compare(*arguments)
     for options, words in (
-        ({"cv": 1}, "cv=1"),
-        ({"seeds": 0}, "seeds=0"),
+        ({"cv": 1}, "1 is not a number of folds"),
+        ({"seeds": 0}, "seeds must be an integer >= 1; got 0"),
         ({"metric": "f1"}, "f1"),
         ({"sample_weight": -np.ones(50)}, "sample_weight"),
         ({"drop": ["a"]}, "have no names"),
@@ -693,12 +696,12 @@ def test_other_data_and_other_files_are_refused(tmp_path):
     flipped = y.copy()
     flipped[[np.argmin(y), np.argmax(y)]] = [1, 0]
     for data, options, words in (
-        ((X[:150], y[:150]), {}, "rows 200 there and 150 here"),
+        ((X[:150], y[:150]), {}, "rows = 200 in the file, 150 now"),
         ((changed, y), {}, "other values or labels"),
         ((sp.csr_matrix(X), y), {}, "other values or labels"),
         ((X, flipped), {}, "other values or labels"),
-        ((X, y), {"metric": "ap"}, "metric 'auc' there and 'ap' here"),
-        ((X, y), {"cv": 4}, "folds 3 there and 4 here"),
+        ((X, y), {"metric": "ap"}, "metric = 'auc' in the file, 'ap' now"),
+        ((X, y), {"cv": 4}, "folds = 3 in the file, 4 now"),
         ((X, y), {"cv": PredefinedSplit(np.arange(200) % 3)}, "other folds"),
         ((X, y), {"sample_weight": np.ones(200)}, "other values or labels"),
     ):
@@ -710,10 +713,10 @@ def test_other_data_and_other_files_are_refused(tmp_path):
         )
     assert path.read_bytes() == before
     path.write_bytes(before + b"{broken\n")
-    with pytest.raises(ValueError, match=r"r.jsonl, line 5: no record of a fit"):
+    with pytest.raises(ValueError, match=r"r.jsonl, line 5: expected a JSON object"):
         compare(X, y, [DUMMY], record=path, cv=3)
     path.write_text("a,b\n1,2")
-    with pytest.raises(ValueError, match="is no record of a comparison"):
+    with pytest.raises(ValueError, match="is not the record of a comparison"):
         compare(X, y, [DUMMY], record=path, cv=3)
     assert path.read_text() == "a,b\n1,2"
 

@@ -1,8 +1,8 @@
-"""Methods compared on the same folds, with a word on which differences are more than chance.
+"""Methods compared by cross-validation on the same folds, with tests of the differences.
 
-Each method is fitted on the training rows of each fold and measured on the others. The columns of a
-table are prepared inside the folds. What came of each fit is kept as one line of a file, so that a
-comparison that was stopped goes on where it was.
+Each method is fitted on the training rows of each fold and measured on the test rows. The columns
+of a table are prepared inside the folds. The result of each fit is appended to a file, so that an
+interrupted comparison can be resumed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,20 +10,23 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from forerank._typing import Index
+from forerank._validation import check_number, is_integer
+from forerank.data.folds import make_folds, with_seed
+from forerank.data.problem import RankingProblem, ReadOptions, read_problem
+from forerank.data.records import RecordFile
 from forerank.metrics.registry import describe_depth, measure_named
 from forerank.metrics.significance import corrected_t_test, holm
-from forerank.workflows.compare.methods import chosen_methods, measure_names
+from forerank.models.versions import package_versions
+from forerank.workflows.compare.inputs import data_settings, digest_of, with_integer_labels
+from forerank.workflows.compare.methods import ComparedMethod, recorded_measures, select_methods
 from forerank.workflows.compare.result import Comparison, shown_row
-from forerank.workflows.compare.rows import Folds, read_rows
-from forerank.workflows.compare.runs import (
-    check_same_methods,
-    in_time,
-    opened_record,
-    run_tasks,
-    tasks_of,
-)
+from forerank.workflows.compare.runs import FitPlan, Key, run_tasks, within_budget
 
 __all__ = ["Comparison", "compare", "corrected_t_test", "holm", "shown_row"]
+
+Splits = dict[tuple[int, int], tuple[Index, Index]]
+Records = dict[Key, dict[str, Any]]
 
 
 def compare(
@@ -41,7 +44,7 @@ def compare(
     positive: Any = None,
     drop: Iterable[str] = (),
     record: Any = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], Any] | None = None,
     n_jobs: int | None = None,
     time_budget: float | None = None,
     delimiter: str | None = None,
@@ -52,11 +55,10 @@ def compare(
 ) -> "Comparison":
     """Compare methods by cross-validation on the same folds.
 
-    The columns are prepared in each fold from its training rows alone: missing values filled,
-    numbers scaled (matrices that are sparse by the largest value), categories and texts made into
-    numbers. Estimators that take missing values, such as boosted trees, get numbers with their gaps
-    and matrices unscaled. A `Pipeline` that is handed over gets the rows as they are, since it
-    prepares them itself.
+    In each fold, columns are prepared on its training rows only: missing values filled, numbers
+    scaled (sparse matrices by the largest value), categories and texts encoded. Estimators that
+    accept missing values, such as boosted trees, get tables with missing numbers as NaN, and
+    matrices unscaled. A `Pipeline` gets the rows unchanged, since it prepares them itself.
 
     Parameters
     ----------
@@ -66,20 +68,21 @@ def compare(
         The labels, or the name of their column. svmlight files and NumPy archives have their own.
     methods : list or dict, optional
         Names, or a dict of estimators (or names) by the name to show. A name is "Ranker"; a method
-        of it, such as "pairs, logistic", tuned alone; an estimator of forerank; the import path of
-        any scikit-learn estimator; or "logistic-regression-cv", "ridge-regression-cv", "lightgbm",
-        "xgboost". Parameters go in parentheses: "sklearn.linear_model.LogisticRegression(C=0.1)".
-        By default "Ranker" and "baseline": logistic-regression-cv, or ridge-regression-cv for
-        grades, since logistic regression takes very long with many of them.
+        of it, such as "pairwise-logistic", tuned alone; an estimator of forerank; the import path
+        of any scikit-learn estimator; or "logistic-regression-cv", "ridge-regression-cv",
+        "lightgbm", "xgboost". Parameters go in parentheses:
+        "sklearn.linear_model.LogisticRegression(C=0.1)". By default "Ranker" and "baseline":
+        logistic-regression-cv, or ridge-regression-cv for grades, since logistic regression takes
+        very long with many of them.
     metric : str, default="auc"
         auc, ap, pos_at_top, ndcg@k, pauc@fpr or recall@k. With grades, auc is the share of pairs in
-        order. The first k rows are those of a list as long as the data: in a fold as large a share
-        is looked at; with groups, k counts the rows of a group.
-    cv : int or splitter, default=5
+        order. The first k rows are those of a list as long as the data: in a fold, the same share
+        of its rows counts; with groups, k counts the rows of a group.
+    cv : int, splitter or list of (train, test), default=5
         Stratified folds; with groups, a group is in one fold. There are never more folds than rows
         of the smaller class.
     seeds : int, default=1
-        How many times rows are shuffled into folds anew.
+        Number of times that rows are shuffled into folds.
     seed : int, default=0
         The first of the seeds; each shuffles the rows and is the random state of the estimators
         that have one and are given none.
@@ -88,18 +91,18 @@ def compare(
     group, positive, drop, delimiter, types, encoding, format, skip_unlabelled
         As in `forerank.workflows.fit.fit`.
     record : path, optional
-        A file of JSON lines, one for each fit, written as soon as it is done. Where it is there
-        already, what it holds is not done again, failed fits included; more methods and more seeds
-        may be asked for. It is refused where data, metric or folds differ.
+        A file of JSON lines, one for each fit, written as soon as it is done. Fits that an existing
+        file holds, failed ones included, are not repeated; methods and seeds can be added. A file
+        with other data, measure or folds is an error.
     progress : callable, optional
-        Is told the share that is done.
+        Called with the share of the fits that are done.
     n_jobs : int, optional
-        Fits at a time, in processes of their own. Times are then those of a shared machine. Within
-        a fit, estimators have one thread (`n_jobs`, OpenMP, BLAS), unless they are given more:
-        "lightgbm(n_jobs=4)".
+        Number of fits at a time, in separate processes. Times are then those of a shared machine.
+        Within a fit, estimators have one thread (`n_jobs`, OpenMP, BLAS), unless they are given
+        more: "lightgbm(n_jobs=4)".
     time_budget : float, optional
-        Seconds after which no fold is begun. The first is always done, with all methods, and what
-        was cut is said.
+        Seconds after which no fold is begun; the first is always completed with all methods. The
+        result reports how many fits were done.
 
     Returns
     -------
@@ -110,65 +113,101 @@ def compare(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((200, 5))
     >>> y = X[:, 0] + X[:, 1] > 1
-    >>> found = compare(X, y, ["PairwiseRanker(alpha=0.01)", "sklearn.dummy.DummyClassifier"])
-    >>> [row["method"] for row in found.table()]
+    >>> result = compare(X, y, ["PairwiseRanker(alpha=0.01)", "sklearn.dummy.DummyClassifier"])
+    >>> [row["method"] for row in result.table()]
     ['PairwiseRanker(alpha=0.01)', 'DummyClassifier']
     """
     if time_budget is not None and not time_budget > 0.0:
         raise ValueError(f"time_budget={time_budget!r}: give a number of seconds above 0, or None.")
-    if seeds < 1:
-        raise ValueError(f"seeds={seeds!r}: rows are shuffled at least once.")
-    reading = {
-        "types": types,
-        "encoding": encoding,
-        "format": format,
-        "skip_unlabelled": skip_unlabelled,
-    }
-    rows = read_rows(data, target, sample_weight, qid, group, positive, drop, delimiter, **reading)  # type: ignore[arg-type]
-    metric = "wmw" if rows.graded and metric == "auc" else metric  # the same, for grades
-    measures = measure_names(metric, rows.graded)
-    chosen = chosen_methods(methods, metric, rows)
-    splitter = Folds(cv, rows)
-    wanted = range(seed, seed + seeds)
-    splits = {(s, k): split for s in wanted for k, split in enumerate(splitter.splits(s, seeds))}
-    odd = rows.warnings()
-    todo = [(method.name, *place) for place in splits for method in chosen.values()]
-    header = rows.header | {
-        "metric": metric,
-        "folds": splitter.n_folds,
-        "splits": splitter.digest(),
-    }
-    place, depth = measure_named(metric).k, ""
-    if place is not None:
-        depth = describe_depth(place, None if rows.qid is not None else rows.y.size)
-        header["depth"] = (
-            depth  # records of earlier versions counted k rows of a fold, and have none
-        )
-    with opened_record(record, header) as kept:
-        check_same_methods(record, kept.records.values(), chosen)
-        done = sum(key in kept.records for key in todo)
-        missing = [key for key in todo if key not in kept.records]
-        if progress is not None:
-            progress(done / len(todo))
-        tasks = in_time(tasks_of(rows, chosen, splits, missing, measures), time_budget)
-        for found in run_tasks(tasks, n_jobs):
-            kept.add(found)
+    progress = progress or (lambda share: None)
+    check_number("seeds", seeds, low=1, integer=True)
+    options = ReadOptions(delimiter, encoding, format, types, drop, skip_unlabelled)
+    given = {"group": group, "positive": positive, "qid": qid, "sample_weight": sample_weight}
+    problem = with_integer_labels(read_problem(data, target, **given, options=options))
+    metric = "wmw" if problem.graded and metric == "auc" else metric  # the same, for grades
+    measures = recorded_measures(metric, problem.graded)
+    selected = select_methods(methods, metric, problem)
+    seed_numbers = range(seed, seed + seeds)
+    splits, fold_settings, fold_notes = _seeded_folds(cv, problem, seed_numbers)
+    plan = FitPlan(problem, selected, splits, measures)
+    settings = data_settings(problem) | {"metric": metric} | fold_settings
+    k, depth = measure_named(metric).k, ""
+    if k is not None:
+        depth = describe_depth(k, None if problem.groups is not None else problem.y.size)
+        settings["depth"] = depth  # records of early versions have none: k were rows of a fold
+    data_warnings = problem.warnings()
+    with _opened(record, settings) as file:
+        records = _resumed(file, selected)
+        keys = plan.keys()
+        missing = [key for key in keys if key not in records]
+        done = len(keys) - len(missing)
+        progress(done / len(keys))
+        for result in run_tasks(within_budget(plan.tasks(missing), time_budget), n_jobs):
+            file.append(result)
+            records[_key(result)] = result
             done += 1
-            if progress is not None:
-                progress(done / len(todo))
-    cut = len(todo) - done
+            progress(done / len(keys))
+    cut = "" if done == len(keys) else f"The time budget of {time_budget:g} seconds ended the "
+    cut += f"comparison after {done} of {len(keys)} fits." if cut else ""
     return Comparison(
-        records=[kept.records[key] for key in todo if key in kept.records],
+        records=[records[key] for key in keys if key in records],
         metric=metric,
-        methods=list(chosen),
-        folds=splitter.n_folds,
-        seeds=list(wanted),
-        rows=int(rows.y.size),
-        classes=rows.classes,
-        notes=rows.notes + splitter.notes,
-        warnings=odd,
+        methods=list(selected),
+        folds=fold_settings["folds"],
+        seeds=list(seed_numbers),
+        rows=int(problem.y.size),
+        classes=problem.labels.classes,
+        notes=problem.notes + fold_notes,
+        warnings=data_warnings,
         depth=depth,
-        cut=f"The time budget of {time_budget:g} seconds ended it after {done} of {len(todo)} fits."
-        if cut
-        else "",
+        cut=cut,
     )
+
+
+def _opened(path: Any, settings: dict[str, Any]) -> RecordFile:
+    versions = package_versions("forerank", "scikit-learn", "numpy")
+    return RecordFile(
+        path,
+        {"forerank": "comparison", **settings, "versions": versions},
+        kind="comparison",
+        hashes={"data": "other values or labels", "splits": "other folds"},
+        noted=("versions",),
+        exclusive=True,
+    )
+
+
+def _seeded_folds(
+    cv: Any, problem: RankingProblem, seeds: range
+) -> tuple[Splits, dict[str, Any], list[str]]:
+    """Folds by seed and number, the settings that identify them, and notes for the user."""
+    is_splitter = hasattr(cv, "split")
+    if not is_integer(cv) and len(seeds) > 1 and not hasattr(cv, "random_state"):
+        raise ValueError(
+            f"{type(cv).__name__} has no random_state: its folds are the same for all seeds."
+        )
+
+    def folds(seed: int) -> Any:
+        splitter = with_seed(cv, seed) if is_splitter else cv
+        return make_folds(splitter, problem.y, problem.groups, seed)
+
+    by_seed = {seed: folds(seed) for seed in seeds}
+    splits = {(s, k): split for s in seeds for k, split in enumerate(by_seed[s].splits)}
+    first, identifying = by_seed[seeds[0]], folds(0).splits
+    digest = digest_of(*(test for _, test in identifying))
+    return splits, {"folds": len(first), "splits": digest}, first.notes
+
+
+def _resumed(file: RecordFile, methods: Mapping[str, ComparedMethod]) -> Records:
+    """Records of the file by method, seed and fold."""
+    records = dict(zip(file.parsed(_key), file.lines, strict=True))
+    for (name, *_), record in records.items():
+        if name in methods and record.get("spec") != methods[name].spec:
+            raise ValueError(
+                f"{file.path} holds results of {name!r} with other parameters. Give the method "
+                "another name (a dict of names), or choose another path."
+            )
+    return records
+
+
+def _key(record: dict[str, Any]) -> Key:
+    return record["method"], record["seed"], record["fold"]

@@ -1,16 +1,12 @@
-"""The fits of a comparison, one by one or side by side, and the file that keeps what came of them."""
+"""The fits of a comparison: one task for each method, seed and fold, run in turn or in parallel."""
 
 import inspect
-import json
-import os
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,283 +16,196 @@ from threadpoolctl import threadpool_limits
 
 from forerank._typing import Index, Vector
 from forerank.data.files import first_line
+from forerank.data.labels import label_text
+from forerank.data.problem import RankingProblem
 from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import Measure, measure_named
-from forerank.models.versions import package_versions
-from forerank.workflows import fit as workflow
-from forerank.workflows.compare.methods import Method, seeded, takes_sparse
-from forerank.workflows.compare.rows import RowsToCompare
+from forerank.workflows.compare.inputs import fold_inputs
+from forerank.workflows.compare.methods import ComparedMethod, seeded, takes_sparse
 
-__all__ = ["check_same_methods", "in_time", "opened_record", "run_tasks", "tasks_of"]
+__all__ = ["FitPlan", "FitTask", "Key", "run_tasks", "within_budget"]
 
-
-# Sparse matrices of up to so many numbers are made dense for estimators that take no others.
+# Method, seed and fold.
+Key = tuple[str, int, int]
+# Entries of a sparse matrix up to which it is made dense for an estimator that needs that: 1 GiB.
 _LARGEST_DENSE = 2**27
+# Messages of warnings that a record holds.
+_MOST_WARNINGS = 3
 
-Task = tuple[dict[str, Any], Method, Any, dict[str, NDArray], dict[str, NDArray], list[Measure]]
 
+@dataclass(frozen=True)
+class FitTask:
+    """A method to fit on the training rows of a fold and to measure on its test rows.
 
-def tasks_of(
-    rows: RowsToCompare,
-    methods: dict[str, Method],
-    splits: dict[tuple[int, int], tuple[Index, Index]],
-    missing: list[tuple[str, int, int]],
-    measures: tuple[str, ...],
-) -> Iterator[Task]:
-    """One for each fit that is to be done, its rows prepared when it is asked for: once for all
-    methods of a fold.
+    `inputs` are the training and the test matrix, or the message of the error that their
+    preparation raised. `sides` are labels ("y") and, where given, weights ("sample_weight") and
+    groups ("qid") of the two.
     """
-    for (seed, fold), keys in groupby(missing, key=lambda key: key[1:]):
-        train, test = splits[seed, fold]
-        inputs: dict[str, Any] = {}
-        known = [measure_named(name) for name in measures]
-        known = [
-            each.for_rows(test.size, rows.y.size, grouped=rows.qid is not None) for each in known
-        ]
-        sides = []
-        for side in (train, test):
-            parts = {"y": rows.y, "sample_weight": rows.weights, "qid": rows.qid}
-            sides.append({name: part[side] for name, part in parts.items() if part is not None})
-        for name, *_ in keys:
-            method = methods[name]
-            if method.form not in inputs:
-                try:
-                    inputs[method.form] = rows.inputs(train, test, method.form)
-                except (ValueError, MemoryError) as error:
-                    inputs[method.form] = f"the columns cannot be prepared: {first_line(error)}"
-            place = {"method": name, "seed": seed, "fold": fold, "spec": method.spec}
-            place |= {"n_train": int(train.size), "n_test": int(test.size)}
-            yield place, method, inputs[method.form], sides[0], sides[1], known
+
+    method: ComparedMethod
+    seed: int
+    fold: int
+    inputs: Any
+    sides: tuple[dict[str, NDArray], ...]
+    measures: list[Measure]
+
+    def record(self) -> dict[str, Any]:
+        """The entries of a record that identify the fit."""
+        found: dict[str, Any] = {"method": self.method.name, "seed": self.seed, "fold": self.fold}
+        found["spec"] = self.method.spec
+        n_train, n_test = (int(side["y"].size) for side in self.sides)
+        return found | {"n_train": n_train, "n_test": n_test}
 
 
-def in_time(tasks: Iterator[Task], seconds: float | None) -> Iterator[Task]:
-    """The tasks of the first fold, and those of others that begin within so many seconds: methods
-    keep equal folds.
+@dataclass(frozen=True)
+class FitPlan:
+    """The fits of a comparison: each method in each split, which are by seed and fold."""
+
+    problem: RankingProblem
+    methods: Mapping[str, ComparedMethod]
+    splits: Mapping[tuple[int, int], tuple[Index, Index]]
+    measures: tuple[str, ...]
+
+    def keys(self) -> list[Key]:
+        return [(name, *place) for place in self.splits for name in self.methods]
+
+    def tasks(self, keys: list[Key]) -> Iterator[FitTask]:
+        """A task for each key. Rows are prepared when the first task of a fold is requested, once
+        for all methods that take them in the same form.
+        """
+        problem = self.problem
+        n, grouped = problem.y.size, problem.groups is not None
+        given = {"y": problem.y, "sample_weight": problem.weights, "qid": problem.groups}
+        parts = {name: part for name, part in given.items() if part is not None}
+        for (seed, fold), fold_keys in groupby(keys, key=lambda key: key[1:]):
+            train, test = self.splits[seed, fold]
+            measures = [measure_named(name) for name in self.measures]
+            measures = [each.for_rows(test.size, n, grouped=grouped) for each in measures]
+            sides = tuple({name: v[rows] for name, v in parts.items()} for rows in (train, test))
+            inputs: dict[str, Any] = {}
+            for name, *_ in fold_keys:
+                method = self.methods[name]
+                if method.form not in inputs:
+                    try:
+                        inputs[method.form] = fold_inputs(problem, train, test, method.form)
+                    except (ValueError, MemoryError) as error:
+                        inputs[method.form] = f"the columns cannot be prepared: {first_line(error)}"
+                yield FitTask(method, seed, fold, inputs[method.form], sides, measures)
+
+
+def within_budget(tasks: Iterator[FitTask], seconds: float | None) -> Iterator[FitTask]:
+    """The tasks of the first fold, and of the folds that begin within `seconds`: every method then
+    has the same folds.
     """
     begin, current = perf_counter(), None
     for task in tasks:
-        fold = task[0]["seed"], task[0]["fold"]
         late = seconds is not None and perf_counter() - begin > seconds
-        if current is not None and fold != current and late:
+        if current is not None and (task.seed, task.fold) != current and late:
             return
-        current = fold
+        current = task.seed, task.fold
         yield task
 
 
-def run_tasks(tasks: Iterator[Task], n_jobs: int | None) -> Iterator[dict[str, Any]]:
+def run_tasks(tasks: Iterator[FitTask], n_jobs: int | None) -> Iterator[dict[str, Any]]:
+    """The record of each task: measures and seconds, or an error."""
     if n_jobs in (None, 1):
-        yield from (_fit_and_measure(*task) for task in tasks)
+        yield from map(_run, tasks)
         return
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_fit_and_measure)(*task) for task in tasks
-    )
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    yield from parallel(delayed(_run)(task) for task in tasks)
 
 
-def _fit_and_measure(
-    place: dict[str, Any],
-    method: Method,
-    inputs: Any,
-    train: dict[str, NDArray],
-    test: dict[str, NDArray],
-    measures: list[Measure],
-) -> dict[str, Any]:
-    """The record of one fit: measures and seconds, or what went wrong."""
-    problem = inputs if isinstance(inputs, str) else _one_class(train["y"], test["y"])
+def _run(task: FitTask) -> dict[str, Any]:
+    problem = task.inputs if isinstance(task.inputs, str) else _one_class(task)
     if problem is not None:
-        return place | {"error": problem}
+        return task.record() | {"error": problem}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", kind)
         try:
-            # One thread for each fit, here and in `seeded`: threads of OpenMP wait for each other
-            # by spinning, and on cores that are busy with something else that has made a fit thirty
-            # times slower.
+            # One thread for each fit, here and in `seeded`: waiting OpenMP threads spin, which has
+            # made a fit thirty times slower on busy cores.
             with threadpool_limits(limits=1):
-                found = _fitted_record(place, method, inputs, train, test, measures)
-        except (
-            Exception
-        ) as error:  # whatever an estimator of others may raise is said and the rest goes on
-            return place | {"error": f"{type(error).__name__}: {first_line(error)}"}
-    remarks = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
-    return found | ({"warnings": remarks[:3]} if remarks else {})
+                results = _fit_and_measure(task)
+        except Exception as error:  # of any estimator; the other fits continue
+            return task.record() | {"error": f"{type(error).__name__}: {first_line(error)}"}
+    messages = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
+    if messages:
+        results["warnings"] = messages[:_MOST_WARNINGS]
+    return task.record() | results
 
 
-def _fitted_record(
-    place: dict[str, Any],
-    method: Method,
-    inputs: tuple[Any, Any],
-    train: dict[str, NDArray],
-    test: dict[str, NDArray],
-    measures: list[Measure],
-) -> dict[str, Any]:
-    X_train, X_test = inputs
-    estimator = seeded(method.estimator, place["seed"])
+def _fit_and_measure(task: FitTask) -> dict[str, Any]:
+    X_train, X_test = task.inputs
+    train = task.sides[0]
+    estimator = seeded(task.method.estimator, task.seed)
     if sp.issparse(X_train) and not takes_sparse(estimator):
         X_train, X_test = _dense(X_train), _dense(X_test)
-    extra, unused = _fit_arguments(estimator, train)
+    arguments, unused = _fit_arguments(estimator, train)
     begin = perf_counter()
-    estimator.fit(X_train, train["y"], **extra)
+    estimator.fit(X_train, train["y"], **arguments)
     fitted = perf_counter()
     scores = score_rows(estimator, X_test)
     scored = perf_counter()
-    measured = _measured(test, scores, measures)
-    found = place | {"value": measured[measures[0].key], "measures": measured}
-    found |= {"fit_seconds": round(fitted - begin, 6), "score_seconds": round(scored - fitted, 6)}
+    values = _measured(task, scores)
+    results: dict[str, Any] = {"value": values[task.measures[0].key], "measures": values}
+    results["fit_seconds"] = round(fitted - begin, 6)
+    results["score_seconds"] = round(scored - fitted, 6)
     if unused:
-        found["unused"] = unused
+        results["unused"] = unused
     if hasattr(estimator, "best_method_"):
-        found |= {"chosen": str(estimator.best_method_), "alpha": float(estimator.best_alpha_)}
-    return found
+        results["chosen"] = str(estimator.best_method_)
+        results["alpha"] = float(estimator.best_alpha_)
+    return results
 
 
-def _one_class(train: NDArray, test: NDArray) -> str | None:
-    for what, y in (("learn from", train), ("measure on", test)):
+def _one_class(task: FitTask) -> str | None:
+    for what, side in zip(("train", "test"), task.sides, strict=True):
+        y = side["y"]
         if np.unique(y).size < 2:
-            return f"all {y.size} rows to {what} in this fold have the label {workflow._shown(y[0]) if y.size else '-'}"
+            label = label_text(y[0]) if y.size else "-"
+            return f"all {y.size} rows to {what} on in this fold have the label {label}"
     return None
 
 
 def _dense(X: Any) -> Vector:
     if X.shape[0] * X.shape[1] > _LARGEST_DENSE:
         raise ValueError(
-            f"it takes no sparse matrix, and {X.shape[0]} x {X.shape[1]} numbers are too many to store"
+            f"it needs a dense matrix, and {X.shape[0]} x {X.shape[1]} numbers are too many; "
+            "choose an estimator that takes sparse matrices"
         )
     return X.toarray()
 
 
 def _fit_arguments(
-    estimator: Any, rows: dict[str, NDArray]
+    estimator: Any, train: Mapping[str, NDArray]
 ) -> tuple[dict[str, NDArray], list[str]]:
-    """Weights and groups for a fit that takes them, and the names of those that it does not take."""
+    """Weights and groups for `fit`, and the names of those that it does not take."""
     last, prefix = estimator, ""
     if isinstance(estimator, Pipeline):
         last, prefix = estimator[-1], f"{estimator.steps[-1][0]}__"
-    possible = inspect.signature(last.fit).parameters
-    own = type(last).__module__.startswith(
-        "forerank."
-    )  # others may mean something else by qid, or want rows in order
-    extra: dict[str, NDArray] = {}
-    unused: list[str] = []
+    known = inspect.signature(last.fit).parameters
+    # Estimators of other packages may require sorted rows, or mean something else by qid.
+    takes_qid = type(last).__module__.startswith("forerank.")
+    arguments, unused = {}, []
     for name in ("sample_weight", "qid"):
-        if name in rows and name in possible and (own or name != "qid"):
-            extra[prefix + name] = rows[name]
-        elif name in rows:
+        if name in train and name in known and (takes_qid or name != "qid"):
+            arguments[prefix + name] = train[name]
+        elif name in train:
             unused.append(name)
-    return extra, unused
+    return arguments, unused
 
 
-def _measured(
-    test: dict[str, NDArray], scores: Vector, measures: list[Measure]
-) -> dict[str, float]:
-    y, extra = test["y"], {name: part for name, part in test.items() if name != "y"}
-    found = {}
+def _measured(task: FitTask, scores: Vector) -> dict[str, float]:
+    arguments = dict(task.sides[1])
+    y = arguments.pop("y")
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message=".*queries left out of the mean", category=UserWarning
-        )
-        for each in measures:
-            found[each.key] = float(each.function(y, scores, **extra))
-    return found
-
-
-# --- The record ---
-
-
-@dataclass
-class _Record:
-    """Records by method, seed and fold, and the file that they go to."""
-
-    records: dict[tuple[str, int, int], dict[str, Any]] = field(default_factory=dict)
-    file: BinaryIO | None = None
-
-    def add(self, record: dict[str, Any]) -> None:
-        self.records[record["method"], record["seed"], record["fold"]] = record
-        self.write(record)
-
-    def write(self, line: dict[str, Any]) -> None:
-        if self.file is not None:
-            self.file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            self.file.flush()
-            os.fsync(self.file.fileno())
-
-
-@contextmanager
-def opened_record(path: Any, header: dict[str, Any]) -> Iterator[_Record]:
-    """What is there already, open for more. A last line that was cut off is taken away."""
-    if path is None:
-        yield _Record()
-        return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with Path(path).open("a+b") as file:
-        _lock(file, path)
-        file.seek(0)
-        content = file.read()
-        whole = content[: content.rfind(b"\n") + 1]
-        if content and not content.startswith(b'{"forerank": "comparison"'[: len(content)]):
-            raise ValueError(
-                f"{path} is there already and is no record of a comparison; choose another name."
-            )
-        file.truncate(len(whole))
-        kept = _Record(file=file)
-        lines = whole.splitlines()
-        if not lines:
-            versions = package_versions("forerank", "scikit-learn", "numpy")
-            kept.write({"forerank": "comparison", **header, "versions": versions})
-        for number, line in enumerate(lines, start=1):
-            try:
-                each = json.loads(line)
-                if number > 1:
-                    kept.records[each["method"], each["seed"], each["fold"]] = each
-                else:
-                    _check_header(path, each, header)
-            except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
-                raise ValueError(
-                    f"{path}, line {number}: no record of a fit; delete the line, or the file."
-                ) from None
-        yield kept
-
-
-def check_same_methods(
-    path: Any, records: Iterable[dict[str, Any]], chosen: dict[str, Method]
-) -> None:
-    for each in records:
-        if each["method"] in chosen and each.get("spec") != chosen[each["method"]].spec:
-            raise ValueError(
-                f"{path} holds results of {each['method']!r} with other parameters. Give the method another name (a "
-                "dict of names), or choose another record."
-            )
-
-
-def _lock(file: BinaryIO, path: Any) -> None:
-    """Two comparisons that write one file would do everything twice."""
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(
-            f"{path} is being written by another comparison; wait for it, or choose another name."
-        ) from None
-    except OSError:  # a file system without locks
-        return
-
-
-def _check_header(path: Any, there: dict[str, Any], here: dict[str, Any]) -> None:
-    differing = []
-    for name in ("rows", "columns", "metric", "depth", "folds"):
-        if there.get(name) != here.get(name):
-            differing.append(f"{name} {there.get(name)!r} there and {here[name]!r} here")
-    if not differing and there.get("data") != here["data"]:
-        differing.append("other values or labels")
-    if not differing and there.get("splits") != here["splits"]:
-        differing.append("other folds")
-    if differing:
-        raise ValueError(
-            f"{path} is the record of another comparison ({'; '.join(differing)}). Choose another name for this one, "
-            "or delete the file."
-        )
+        excluded = ".*queries left out of the mean"
+        warnings.filterwarnings("ignore", message=excluded, category=UserWarning)
+        return {
+            measure.key: float(measure.function(y, scores, **arguments))
+            for measure in task.measures
+        }
