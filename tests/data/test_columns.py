@@ -15,16 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from forerank import PairwiseRanker
-from forerank.data.columns import (
-    CategoryColumns,
-    NumberColumns,
-    TextColumn,
-    as_frame,
-    column_floats,
-    mixed_columns,
-    plan_columns,
-    with_types,
-)
+from forerank.data.column_plan import mixed_columns, plan_columns
+from forerank.data.frames import as_frame, with_types
+from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, column_floats
 
 N = 60
 

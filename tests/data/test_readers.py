@@ -17,15 +17,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.datasets import dump_svmlight_file
 
-from forerank.data.readers import (
-    file_kind,
-    iter_table,
-    open_csv,
-    pick_columns,
-    read_matrix,
-    read_table,
-    usual_encoding,
-)
+from forerank.data.csv import CsvOptions
+from forerank.data.encodings import usual_encoding
+from forerank.data.formats import file_kind
+from forerank.data.readers import iter_table, open_csv, pick_columns, read_matrix, read_table
 from forerank.exceptions import DataFileError
 
 FRAME = pd.DataFrame(
@@ -131,7 +126,7 @@ def test_blocks_are_those_of_the_csv_module(tmp_path_factory, rows, end, block):
     file = open_csv(path)
     values, lines = [], []
     for part in file.blocks(block_bytes=block):
-        table = file.parse(part, types={"x": pa.string(), "y": pa.string()})
+        table = file.parse(part, CsvOptions(types={"x": pa.string(), "y": pa.string()}))
         values += [[row["x"] or "", row["y"] or ""] for row in table.to_pylist()]
         lines += file.lines(part, table.num_rows).to_pylist()
     assert values == rows
@@ -266,7 +261,7 @@ def test_archives_come_back(tmp_path):
     [
         ("a.svm", b"\n", "the file is empty"),
         ("a.svm", b"# nothing\n", "comments but no rows"),
-        ("a.svm", b"1 qid:1 1:2\n0 1:2\n", "some lines have a qid and some have none"),
+        ("a.svm", b"1 qid:1 1:2\n0 1:2\n", "qid is missing in some lines"),
         ("a.svm", b"1 1:2\n0 1:x\n", r"a.svm, line 2: not a line of svmlight .*: '0 1:x'"),
         ("a.svm", b"1 1:2\n" * 9000 + b"yes 1:2\n", "a.svm, line 9001: not a line of svmlight"),
         ("a.svm", b"1 3:1 2:1\n", "a.svm, line 1: not a line of svmlight"),
@@ -276,7 +271,7 @@ def test_archives_come_back(tmp_path):
         (
             "a.npz",
             b"x,y\n1,2\n",
-            "cannot be read as a NumPy archive: it is none, whatever its name says",
+            "cannot be read as a NumPy archive, which its suffix says it is",
         ),
         ("a.csv", b"a\n1\n", "this is a table, not a matrix"),
     ],
@@ -345,7 +340,7 @@ def test_encodings_that_are_none(tmp_path):
             read_table(path, encoding=encoding)
     with pytest.raises(DataFileError, match="not text in the encoding that was named"):
         read_table(path, encoding="cp1252")
-    with pytest.raises(DataFileError, match="an encoding is one of text files"):
+    with pytest.raises(DataFileError, match="encoding applies to CSV and TSV files only"):
         read_table(written(tmp_path, ".parquet"), encoding="cp1252")
 
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 import hostile
 from forerank import PairwiseRanker, TopPush
 from forerank.active import PoolRanker
-from forerank.data.columns import plan_columns
+from forerank.data.column_plan import plan_columns
 from forerank.exceptions import ModelFileError
 from forerank.models import Model, load_model, read_card, save_model
 from forerank.workflows import fit as workflow

@@ -37,7 +37,8 @@ from typer.testing import CliRunner
 import forerank
 from forerank import PairwiseRanker, PointwiseRanker, Ranker, compare, metrics
 from forerank.cli.app import app
-from forerank.data.columns import as_frame, plan_columns
+from forerank.data.column_plan import plan_columns
+from forerank.data.frames import as_frame
 from forerank.data.problem import read_problem
 from forerank.data.readers import read_table
 from forerank.metrics.measures import Depth

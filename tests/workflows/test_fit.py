@@ -19,8 +19,8 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
 from forerank import PairwiseRanker, Ranker
-from forerank.data.columns import NumberColumns
 from forerank.data.readers import Matrix
+from forerank.data.transformers import NumberColumns
 from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
 from forerank.models import Model, load_model, read_card, save_model

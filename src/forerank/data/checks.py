@@ -140,7 +140,7 @@ def _checked(data: Any, n: int) -> Any:
     if data is None:
         return None
     if hasattr(data, "columns") or hasattr(data, "to_pandas"):
-        from forerank.data.columns import as_frame
+        from forerank.data.frames import as_frame
 
         data = as_frame(data)
     elif sp.issparse(data):
@@ -211,7 +211,8 @@ def _named_columns(data: Any, names: Sequence[str] | None) -> _Columns:
 def _frame_column(column: Any) -> tuple[Vector, bool]:
     from pandas.api import types
 
-    from forerank.data.columns import column_floats, distinct
+    from forerank.data.frames import distinct
+    from forerank.data.transformers import column_floats
 
     if types.is_datetime64_any_dtype(column.dtype):
         return column_floats(column, dates=True), False

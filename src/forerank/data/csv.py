@@ -1,66 +1,71 @@
-"""A CSV file in blocks of whole rows: pyarrow parses the values, the text of each row stays at
-hand.
+"""CSV files in blocks of complete rows: pyarrow parses the values, and the text of each row remains
+available.
 
-A block is cut where a row ends, which takes no more than knowing which newlines are inside quotes.
-Each block is then parsed on its own, so that memory does not grow with the file, an error can name
-the line, and a row can be written again exactly as it came.
+A block ends where a row ends, which depends only on which newlines are inside quotes. Each block is
+parsed on its own, so that memory does not grow with the file, an error can name the line, and a row
+can be written again with the text it was read from.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forerank._kernels import compiled
+from forerank.data.encodings import binary_problem, encoding_problem
 from forerank.data.files import first_line
+from forerank.data.frames import LARGEST_EXACT, filled_names
 from forerank.data.prefetch import parallel_map
 from forerank.exceptions import CsvProblem
 
-__all__ = ["DELIMITERS", "Block", "CsvFile"]
+__all__ = ["DELIMITERS", "Block", "CsvFile", "CsvOptions"]
 
 DELIMITERS = (",", ";", "\t", "|")
+# Bytes of text in a block, and bytes that are read at a time in search of the end of the header.
 _BLOCK_BYTES = 1 << 22
 _HEADER_BYTES = 1 << 20
+# Bytes that pyarrow parses at a time; a longer row makes it fail.
+_ARROW_BYTES = 1 << 20
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
-# What is missing, as R, pandas, databases and the UCI repository write it.
+# Missing values as R, pandas, databases and the UCI repository write them.
 _MISSING = [
     "",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "<NA>",
-    "NaN",
-    "nan",
-    "-NaN",
-    "-nan",
-    "NULL",
-    "null",
-    "?",
+    *["NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"],
 ]
-
-
-# Doubles hold all whole numbers up to this one.
-_LARGEST_EXACT = 2**53
-
-
-def named(names: Sequence[str]) -> list[str]:
-    """Names of columns; one without a name is called by its place."""
-    return [
-        name if name.strip() else f"column {k} (no name)" for k, name in enumerate(names, start=1)
-    ]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole rows, and the number in the file of the line that they begin with."""
+    """Complete rows, and the number in the file of the line that they begin with."""
 
     text: bytes
     line: int
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """Columns to read and their types.
+
+    Attributes
+    ----------
+    columns : list of str or None
+        The columns to read; None for all.
+    types : mapping from names to pyarrow types
+        Others follow from the values.
+    missing : mapping from names to strings
+        Columns of numbers, and the strings in them that mean a missing value.
+    categories : int
+        Columns of at most this many different strings become dictionary columns.
+    """
+
+    columns: Sequence[str] | None = None
+    types: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    categories: int = 0
 
 
 class CsvFile:
@@ -71,12 +76,12 @@ class CsvFile:
     opened : callable
         Opens the file for reading bytes.
     delimiter : str, optional
-        Guessed from the header.
+        By default the most frequent one of the header.
 
     Attributes
     ----------
     header : bytes
-        The line with the names, as it is.
+        The line with the names, unchanged.
     names : list of str
     delimiter : str
     """
@@ -91,7 +96,7 @@ class CsvFile:
                 self._skipped = head[: len(head) - len(head.lstrip(b"\r\n"))]
                 text = head[len(self._skipped) :]
                 if b"\x00" in text:
-                    raise _binary_problem(text)
+                    raise binary_problem(text)
                 counts = Counter((text.splitlines() or [b""])[0].decode("latin-1"))
                 self.delimiter = delimiter or max(DELIMITERS, key=counts.__getitem__)
                 ends, _ = _row_ends(text, self.delimiter)
@@ -107,104 +112,69 @@ class CsvFile:
         self._decimal = _decimal_mark(text[len(self.header) :], self.delimiter)
 
     def blocks(self, block_bytes: int = _BLOCK_BYTES) -> Iterator[Block]:
-        """The rows, in blocks of about so many bytes."""
+        """The rows, in blocks of about `block_bytes` bytes."""
         with self._opened() as file:
             file.read(len(self._skipped) + len(self.header))
             rest, line = b"", self._first_line + self.header.count(b"\n")
             while True:
-                # Twice as much where no row ends: a long value is not looked at again and again.
+                # Twice as much where no row ends, so that a long value is not scanned repeatedly.
                 data = file.read(max(block_bytes, len(rest)))
                 text = rest + data
-                cut, open_at = self._last_row_end(text)
+                end, open_at = self._last_row_end(text)
                 if not data:
                     if open_at is not None:
-                        raise CsvProblem(
-                            "a quote opens here and never closes",
-                            line + text[:open_at].count(b"\n"),
-                        )
-                    cut = len(text)
-                if text[:cut].strip():
-                    yield Block(text[:cut], line)
+                        line += text[:open_at].count(b"\n")
+                        raise CsvProblem("a quote opens here and never closes", line)
+                    end = len(text)
+                if text[:end].strip():
+                    yield Block(text[:end], line)
                 if not data:
                     return
-                line += text.count(b"\n", 0, cut)
-                rest = text[cut:]
+                line += text.count(b"\n", 0, end)
+                rest = text[end:]
 
-    def parse(
-        self,
-        block: Block,
-        *,
-        columns: Sequence[str] | None = None,
-        types: Mapping[str, Any] | None = None,
-        categories: int = 0,
-        missing: Mapping[str, Sequence[str]] | None = None,
-    ) -> Any:
+    def parse(self, block: Block, options: CsvOptions | None = None) -> Any:
         """The rows of a block as a pyarrow table.
 
-        Whole numbers that neither integers of 64 bits nor doubles hold stay the text that they are.
-
-        Parameters
-        ----------
-        block : Block
-        columns : list of str, optional
-            Only these.
-        types : mapping from names to pyarrow types, optional
-            Others are guessed.
-        categories : int, default=0
-            Columns of at most so many different strings become dictionaries.
-        missing : mapping from names to words, optional
-            Columns of numbers, and the words in them that stand for a missing one.
+        Integers that neither 64 bits nor doubles represent remain text.
         """
         import pyarrow as pa
 
-        words = {
-            name: words
-            for name, words in (missing or {}).items()
-            if columns is None or name in columns
-        }
-        types = dict(types or {}) | dict.fromkeys(words, pa.string())
-        table = self._parsed(block, columns, types, categories)
-        for name in words:
-            table = table.set_column(
-                table.column_names.index(name),
-                name,
-                self._numbers(table[name], words[name], block, name),
-            )
+        options = options or CsvOptions()
+        wanted = self.names if options.columns is None else options.columns
+        missing = {name: words for name, words in options.missing.items() if name in wanted}
+        types = {**options.types, **dict.fromkeys(missing, pa.string())}
+        table = self._parsed(block, replace(options, types=types))
+        new = {name: self._numbers(table[name], missing[name], block, name) for name in missing}
         large = [
-            field.name
-            for field in table.schema
-            if field.name not in types and _is_beyond_integers(table, field)
+            name
+            for name in table.column_names
+            if name not in types and _is_beyond_integers(table[name])
         ]
         if large:
-            texts = self._parsed(block, large, dict.fromkeys(large, pa.string()), 0)
-            for name in large:
-                if _all_whole_numbers(texts[name]):
-                    table = table.set_column(table.column_names.index(name), name, texts[name])
+            texts = self._parsed(block, CsvOptions(large, dict.fromkeys(large, pa.string())))
+            new |= {name: texts[name] for name in large if _all_integers(texts[name])}
+        for name, column in new.items():
+            table = table.set_column(table.column_names.index(name), name, column)
         return table
 
-    def _parsed(
-        self,
-        block: Block,
-        columns: Sequence[str] | None,
-        types: Mapping[str, Any] | None,
-        categories: int,
-    ) -> Any:
+    def _parsed(self, block: Block, options: CsvOptions) -> Any:
         import pyarrow as pa
         from pyarrow import csv
 
         def read(block_size: int) -> Any:
-            # One thread: pyarrow's own take twice the work for little gain, and do not count rows.
-            # Blocks are parsed side by side instead.
+            # One thread: pyarrow's own threads double the work for little gain, and do not count
+            # rows. Blocks are parsed in parallel instead.
             return csv.read_csv(
                 pa.BufferReader(block.text),
                 csv.ReadOptions(column_names=self.names, use_threads=False, block_size=block_size),
                 self._parsing(),
-                _conversion(columns, types, categories, self._decimal),
+                _conversion(options, self._decimal),
             )
 
         try:
             try:
-                table = read(1 << 20)
+                table = read(_ARROW_BYTES)
             except pa.ArrowInvalid as error:
                 if "straddl" not in str(error):
                     raise
@@ -212,11 +182,11 @@ class CsvFile:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
             raise self._problem(error, block) from None
         if any(_is_bytes(kind) for kind in table.schema.types):
-            raise _encoding_problem(block.text, block.line)
+            raise encoding_problem(block.text, block.line)
         return table
 
     def _numbers(self, column: Any, words: Sequence[str], block: Block, name: str) -> Any:
-        """Text as doubles; these words are missing ones, and any other is an error."""
+        """Text as doubles, where `words` are missing values; any other string is an error."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -233,64 +203,41 @@ class CsvFile:
             problem = f"the column {name!r} has {column[row].as_py()!r}, and a number is expected"
             raise CsvProblem(problem, self._line_in(block, row)) from None
 
-    def tables(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        types: Any = None,
-        categories: int = 0,
-        missing: Mapping[str, Sequence[str]] | None = None,
-    ) -> Iterator[Any]:
+    def tables(self, options: CsvOptions | None = None) -> Iterator[Any]:
         """All blocks as pyarrow tables, several being parsed at a time."""
+        return parallel_map(lambda block: self.parse(block, options), self.blocks())
 
-        def parsed(block: Block) -> Any:
-            return self.parse(
-                block, columns=columns, types=types, categories=categories, missing=missing
-            )
+    def table(self, options: CsvOptions | None = None) -> Any:
+        """All rows as a pyarrow table; the type of a column is one that represents the values of
+        all blocks.
 
-        return parallel_map(parsed, self.blocks())
-
-    def whole(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        types: Any = None,
-        categories: int = 0,
-        missing: Mapping[str, Sequence[str]] | None = None,
-    ) -> Any:
-        """All rows as a pyarrow table; the type of a column is one that holds the values of all
-        blocks.
-
-        pyarrow's own reader of whole files keeps their text until it knows the types, which takes
-        thrice the memory.
+        pyarrow's own reader of complete files keeps their text until it knows the types, which
+        takes three times the memory.
         """
         import pyarrow as pa
 
-        given = dict(types or {})
+        options = options or CsvOptions()
         while True:
             tables, found = list[Any](), dict[str, Any]()
             texts: set[str] = set()
-            for table in self.tables(
-                columns=columns, types=given, categories=categories, missing=missing
-            ):
-                for field in table.schema:
-                    common = _common(found.get(field.name, field.type), field.type)
+            for table in self.tables(options):
+                for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+                    common = _common_type(found.get(name, kind), kind)
                     if common is None:
-                        texts.add(field.name)
+                        texts.add(name)
                     else:
-                        found[field.name] = common
+                        found[name] = common
                 tables = [] if texts else [*tables, table]
             if not texts:
                 break
-            # Numbers in one block, words in another: words, whose text only the file still has.
-            given |= dict.fromkeys(texts, pa.string())
+            # Numbers in one block and strings in another: strings, whose text only the file has.
+            options = replace(options, types={**options.types, **dict.fromkeys(texts, pa.string())})
         if not tables:
-            return pa.table({name: [] for name in columns or self.names})
+            return pa.table({name: [] for name in options.columns or self.names})
         schema = pa.schema(list(found.items()))
-        # Whole numbers beyond 2^53 become doubles where fractions are among them.
-        return pa.concat_tables(
-            [tables.pop(0).cast(schema, safe=False) for _ in range(len(tables))]
-        ).unify_dictionaries()
+        # Integers beyond 2^53 become doubles where fractions are among them.
+        converted = [tables.pop(0).cast(schema, safe=False) for _ in range(len(tables))]
+        return pa.concat_tables(converted).unify_dictionaries()
 
     def lines(self, block: Block, n_rows: int) -> Any:
         """The text of each row of a block, without its line end, as a pyarrow array."""
@@ -301,28 +248,20 @@ class CsvFile:
         if not ends.size or ends[-1] < len(block.text):
             ends = np.append(ends, len(block.text))
         offsets = np.concatenate([[0], ends]).astype(np.int32)
-        whole = pa.StringArray.from_buffers(
-            ends.size, pa.py_buffer(offsets), pa.py_buffer(block.text)
-        )
-        lines = pc.utf8_rtrim(whole, "\r\n")
-        if len(lines) != n_rows:  # empty lines are no rows
+        buffers = pa.py_buffer(offsets), pa.py_buffer(block.text)
+        lines = pc.utf8_rtrim(pa.StringArray.from_buffers(ends.size, *buffers), "\r\n")
+        if len(lines) != n_rows:  # empty lines are not rows
             lines = lines.filter(pc.greater(pc.binary_length(lines), 0))
         if len(lines) != n_rows:
-            raise CsvProblem(
-                f"{n_rows} rows were read from {len(lines)} lines; are there stray line ends?",
-                block.line,
-            )
+            problem = f"{n_rows} rows were read from {len(lines)} lines; are there stray line ends?"
+            raise CsvProblem(problem, block.line)
         return lines
 
     def line_of_row(self, row: int) -> int:
         """The line in which a row begins, rows counted from 0."""
-        import pyarrow as pa
-
         before = 0
         for block in self.blocks():
-            n_rows = self.parse(
-                block, columns=self.names[:1], types={self.names[0]: pa.string()}
-            ).num_rows
+            n_rows = len(self._texts(block, self.names[0]))
             if row < before + n_rows:
                 return self._line_in(block, row - before)
             before += n_rows
@@ -335,21 +274,18 @@ class CsvFile:
         try:
             self.header.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise _encoding_problem(self.header, self._first_line) from None
+            raise encoding_problem(self.header, self._first_line) from None
         try:
             options = csv.ReadOptions(block_size=len(self.header) + 1)
-            names = named(
-                csv.read_csv(pa.BufferReader(self.header), options, self._parsing()).column_names
-            )
+            header = csv.read_csv(pa.BufferReader(self.header), options, self._parsing())
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            raise CsvProblem(
-                f"the header cannot be read ({first_line(error)})", self._first_line
-            ) from None
+            problem = f"the header cannot be read ({first_line(error)})"
+            raise CsvProblem(problem, self._first_line) from None
+        names = filled_names(header.column_names)
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise CsvProblem(
-                f"the header names the column {twice[0]!r} more than once", self._first_line
-            )
+            problem = f"the header names the column {twice[0]!r} more than once"
+            raise CsvProblem(problem, self._first_line)
         return names
 
     def _parsing(self) -> Any:
@@ -364,7 +300,7 @@ class CsvFile:
         return (int(ends[-1]) if ends.size else 0), open_at
 
     def _line_in(self, block: Block, row: int) -> int:
-        """The line of a row of a block; empty lines are no rows."""
+        """The line of a row of a block; empty lines are not rows."""
         ends, _ = _row_ends(block.text, self.delimiter)
         begin, found = 0, 0
         for end in [*ends.tolist(), len(block.text)]:
@@ -376,11 +312,16 @@ class CsvFile:
         return block.line + block.text.count(b"\n", 0, begin)
 
     def _problem(self, error: Exception, block: Block) -> CsvProblem:
+        """An error of pyarrow, with the line and the column."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         text = first_line(error)
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged:
             row, expected, got = map(int, ragged.groups())
-            problem = f"a row of {got} values, and the header has {expected} names (delimiter {self.delimiter!r})"
+            problem = f"a row of {got} values, and the header has {expected} names"
+            problem += f" (delimiter {self.delimiter!r})"
             return CsvProblem(problem, self._line_in(block, row - 1))
         value = re.search(r"In CSV column #(\d+): .*conversion error to ([^:]+): [^']*'(.*)'", text)
         if value:
@@ -391,63 +332,54 @@ class CsvFile:
                 zone = "with a zone" if "tz=" in kind else "without a zone"
                 kind = f"a date {zone}" if "zone offset" in text else "a date such as 2021-03-04"
             problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
-            return CsvProblem(problem, self._line_of_value(block, name, shown))
+            row = pc.index(self._texts(block, name), pa.scalar(shown)).as_py()
+            return CsvProblem(problem, self._line_in(block, max(0, row)))
         if "UTF8" in text or "utf-8" in text.lower():
-            return _encoding_problem(block.text, block.line)
+            return encoding_problem(block.text, block.line)
         return CsvProblem(f"cannot be read as CSV ({text})", block.line)
 
-    def _line_of_value(self, block: Block, name: str, value: str) -> int:
+    def _texts(self, block: Block, name: str) -> Any:
+        """A column of a block as text."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        column = self.parse(block, columns=[name], types={name: pa.string()})[name]
-        return self._line_in(block, max(0, pc.index(column, pa.scalar(value)).as_py()))
+        return self.parse(block, CsvOptions([name], {name: pa.string()}))[name]
 
 
 def _decimal_mark(text: bytes, delimiter: str) -> str:
-    """A comma where numbers are written with commas and none with a point, which a comma between
-    values leaves open.
+    """A comma where numbers are written with commas and none with a point; a point where commas
+    delimit values.
     """
     if delimiter == ",":
         return "."
-    begin, end = (
-        rb'(?:^|\n|%s)"?[-+]?' % re.escape(delimiter.encode()),
-        rb'"?(?=%s|\r|\n|$)' % re.escape(delimiter.encode()),
-    )
+    mark = re.escape(delimiter.encode())
+    begin, end = rb'(?:^|\n|%s)"?[-+]?' % mark, rb'"?(?=%s|\r|\n|$)' % mark
     with_comma, with_point = (
-        re.search(begin + rb"\d+" + mark + rb"\d+" + end, text) for mark in (rb",", rb"\.")
+        re.search(begin + rb"\d+" + point + rb"\d+" + end, text) for point in (rb",", rb"\.")
     )
     return "," if with_comma and not with_point else "."
 
 
-def _conversion(
-    columns: Sequence[str] | None,
-    types: Mapping[str, Any] | None,
-    categories: int,
-    decimal: str = ".",
-) -> Any:
-    """How values are read: nothing is a boolean (true and false are categories), and empty values
+def _conversion(options: CsvOptions, decimal: str) -> Any:
+    """Options of pyarrow: no value is a boolean (true and false are categories), and empty values
     are missing.
     """
     from pyarrow import csv
 
     return csv.ConvertOptions(
-        include_columns=None if columns is None else list(columns),
-        column_types=dict(types) if types else None,
+        include_columns=None if options.columns is None else list(options.columns),
+        column_types=dict(options.types) or None,
         null_values=_MISSING,
         decimal_point=decimal,
         true_values=[],
         false_values=[],
         strings_can_be_null=True,
-        auto_dict_encode=categories > 0,
-        auto_dict_max_cardinality=categories or None,
+        auto_dict_encode=options.categories > 0,
+        auto_dict_max_cardinality=options.categories or None,
     )
 
 
-def _common(one: Any, other: Any) -> Any:
-    """A type for the values of both; None where only their text has one, and for times of day,
-    which are words.
-    """
+def _common_type(one: Any, other: Any) -> Any:
+    """A type for the values of both; None where only text represents them, as for times of day."""
     from pyarrow import types
 
     if types.is_time(one) or types.is_time(other):
@@ -469,7 +401,7 @@ def _common(one: Any, other: Any) -> Any:
 
 
 def _row_ends(text: bytes, delimiter: str) -> tuple[NDArray[np.int64], int | None]:
-    """Where each row ends (past its newline), and where a quote opens that does not close."""
+    """The end of each row (past its newline), and the position of a quote that does not close."""
     data = np.frombuffer(text, dtype=np.uint8)
     if b'"' not in text:
         return np.flatnonzero(data == _NEWLINE) + 1, None
@@ -480,8 +412,9 @@ def _row_ends(text: bytes, delimiter: str) -> tuple[NDArray[np.int64], int | Non
 
 @compiled
 def _scan(data: NDArray, delimiter: int, ends: NDArray) -> tuple[int, int]:
-    """A quote opens at the begin of a value only; two of them within quotes are one that is
-    written.
+    """Write the ends of rows; their number, and the position of a quote that does not close, or -1.
+
+    A quote opens only at the begin of a value; two of them within quotes are one character.
     """
     n_ends, open_at, begins, k = 0, -1, True, 0
     while k < data.size:
@@ -505,68 +438,27 @@ def _scan(data: NDArray, delimiter: int, ends: NDArray) -> tuple[int, int]:
 
 
 def _is_bytes(kind: Any) -> bool:
-    """Values that are not text in UTF-8 come as bytes."""
+    """Whether values are bytes, as which pyarrow returns text that is not UTF-8."""
     from pyarrow import types
 
     return types.is_binary(kind) or (types.is_dictionary(kind) and types.is_binary(kind.value_type))
 
 
-def _is_beyond_integers(table: Any, field: Any) -> bool:
-    """Whether a column of doubles has numbers of a size at which doubles leave whole numbers out."""
+def _is_beyond_integers(column: Any) -> bool:
+    """Whether a column of doubles has numbers beyond 2^53."""
     import pyarrow.compute as pc
     from pyarrow import types
 
-    if not types.is_floating(field.type):
+    if not types.is_floating(column.type):
         return False
-    bounds = pc.min_max(table[field.name]).as_py()
-    return bounds["max"] is not None and max(bounds["max"], -bounds["min"]) > _LARGEST_EXACT
+    bounds = pc.min_max(column).as_py()
+    return bounds["max"] is not None and max(bounds["max"], -bounds["min"]) > LARGEST_EXACT
 
 
-def _all_whole_numbers(texts: Any) -> bool:
-    """Whether all values are digits alone: ids and hashes, since a quantity so large is written
+def _all_integers(texts: Any) -> bool:
+    """Whether all values are digits only: ids and hashes, since a quantity of this size is written
     with an exponent.
     """
     import pyarrow.compute as pc
 
     return bool(pc.all(pc.match_substring_regex(texts, r"^\s*[-+]?[0-9]+\s*$")).as_py())
-
-
-def _encoding_problem(text: bytes, line: int) -> CsvProblem:
-    """Which byte is not text in UTF-8, in which line, and what it is in the encoding that most such
-    files have.
-    """
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte, line = text[error.start : error.start + 1], line + text.count(b"\n", 0, error.start)
-    else:
-        return CsvProblem(
-            "not text in UTF-8; name the encoding of the file", line, {"encoding": "cp1252"}
-        )
-    character = byte.decode("cp1252", "replace")
-    problem = f"not text in UTF-8: the byte 0x{byte.hex().upper()} is {character!r} in cp1252 (Windows, Latin-1)"
-    return CsvProblem(
-        f"{problem}; name the encoding of the file, or save it in UTF-8",
-        line,
-        {"encoding": "cp1252"},
-    )
-
-
-def _binary_problem(text: bytes) -> CsvProblem:
-    """Text in UTF-16 has a zero in nearly every second byte; other zeros are no text."""
-    for begin, name in ((b"PAR1", "Parquet"), (b"ARROW1", "Feather")):
-        if text.startswith(begin):
-            return CsvProblem(
-                f"this is {name}, not text; name its format", arguments={"format": name.lower()}
-            )
-    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        if (
-            text[first:400:2].count(b"\x00") > 0.8 * len(text[first:400:2])
-            and b"\x00" not in text[1 - first : 40 : 2]
-        ):
-            return CsvProblem(
-                f"this looks like text in UTF-16 without a byte order mark; name the encoding {encoding}, or save it "
-                "in UTF-8",
-                arguments={"encoding": encoding},
-            )
-    return CsvProblem("this is not a text file")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Mask, Vector
-from forerank.data.columns import as_frame, distinct
+from forerank.data.frames import as_frame, distinct, is_number
 
 __all__ = ["Labels", "is_unlabelled", "label_text", "read_labels"]
 
@@ -70,11 +70,11 @@ def read_labels(
     negative: str | None = None,
     error: Callable[..., Exception] = _label_error,
 ) -> Labels:
-    """Labels of a column (a pandas series or an array).
+    """Labels of a column.
 
     Parameters
     ----------
-    column : series or array
+    column : array, or series of a frame from `forerank.data.frames.as_frame`
     target : str
         Name of the column, for messages.
     positive : label, optional
@@ -112,7 +112,7 @@ def read_labels(
         _check_strings(codes, values, target, shown, error)
     if values.size == 2:
         low, high = values[ascending]
-        if isinstance(high, str) and not _is_number(high) and high.lower() not in _POSITIVE_NAMES:
+        if isinstance(high, str) and not is_number(high) and high.lower() not in _POSITIVE_NAMES:
             note = f"{high!r} is taken for the positive label, being the later word; if it is not,"
             notes.append(f"{note} name the positive one")
         return _classes(codes == ascending[1], label_text(high), label_text(low), notes)
@@ -150,7 +150,9 @@ def _coded(column: Any, target: str) -> tuple[NDArray, NDArray, list[str]]:
     """Number of each row's label (-1: missing), the labels, and a note on spaces around them."""
     import pandas as pd
 
-    codes, found = distinct(as_frame(pd.DataFrame({target: column}))[target])
+    if not isinstance(column, pd.Series):
+        column = as_frame(pd.DataFrame({target: column}))[target]
+    codes, found = distinct(column)
     values = np.asarray(found)
     if np.issubdtype(values.dtype, np.number):
         return codes, values, []
@@ -173,7 +175,7 @@ def _check_strings(
 ) -> None:
     """An error where strings need a positive label: numbers among them, or more than two values."""
     advice = {"positive": "LABEL"}
-    words = np.array([not _is_number(value) for value in values])
+    words = np.array([not is_number(value) for value in values])
     if words.any() and not words.all():
         rows = words[codes]
         row = int(np.argmax(rows if rows.mean() <= 0.5 else ~rows))
@@ -206,15 +208,7 @@ def _same_label(value: Any, wanted: Any) -> bool:
     texts = [text.lower() if text.lower() in ("true", "false") else text for text in texts]
     if texts[0] == texts[1]:
         return True
-    return _is_number(value) and _is_number(wanted) and float(value) == float(wanted)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+    return is_number(value) and is_number(wanted) and float(value) == float(wanted)
 
 
 def _classes(hit: Mask, positive: str, negative: str | None, notes: list[str]) -> Labels:

@@ -26,15 +26,8 @@ from sklearn.utils import check_array
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
 from forerank.data.checks import DataWarning, data_warnings
-from forerank.data.columns import (
-    ColumnPlan,
-    MixedColumn,
-    as_frame,
-    column_name,
-    mixed_columns,
-    plan_columns,
-    with_types,
-)
+from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
+from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
 from forerank.data.readers import Matrix, pick_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame

@@ -10,26 +10,17 @@ from numpy.typing import NDArray
 
 from forerank._typing import Index
 from forerank.data.column_kinds import COLUMN_TYPES, arrow_types
-from forerank.data.columns import as_frame, column_name
+from forerank.data.encodings import usual_encoding
+from forerank.data.formats import check_readable, file_kind
+from forerank.data.frames import TIME_ZONE, as_frame, column_name
 from forerank.data.labels import is_unlabelled
-from forerank.data.readers import (
-    Matrix,
-    check_readable,
-    file_kind,
-    iter_table,
-    open_csv,
-    read_matrix,
-    read_table,
-    usual_encoding,
-)
+from forerank.data.readers import Matrix, iter_table, open_csv, read_matrix, read_table
 from forerank.exceptions import DataFileError
 
 __all__ = ["DataSource", "ReadOptions", "is_frame"]
 
 # Most different strings of a column of a CSV file that is held as codes, which take less memory.
 _MOST_CATEGORIES = 4096
-# A time of day with a zone at the end of a date.
-_ZONE = r":.*(?:Z|[-+]\d\d(?::?\d\d)?)$"
 
 
 @dataclass(frozen=True)
@@ -92,9 +83,7 @@ class DataSource:
         options = options or ReadOptions()
         self._data, self.options = data, options
         in_memory = isinstance(data, Matrix) or is_frame(data)
-        if not in_memory:
-            check_readable(data)
-        kind = None if in_memory else file_kind(data, options.format)
+        kind = None if in_memory else _kind(data, options.format)
         self.is_table = not isinstance(data, Matrix) and kind not in ("svmlight", "npz")
         self.path: Any = data
         if in_memory:
@@ -142,7 +131,7 @@ class DataSource:
         texts = dict.fromkeys(dates, pa.string())
         head = next(iter_table(self.path, columns=dates, types=texts, **self._csv_options))
         first = head.bfill().iloc[0].astype(str)
-        zoned = first.index[first.str.contains(_ZONE)]
+        zoned = first.index[first.str.contains(TIME_ZONE)]
         return {**columns, **dict.fromkeys(zoned, "date with zone")}
 
     def select_labelled(self, column: Any, target: str) -> list[str]:
@@ -190,3 +179,12 @@ class DataSource:
         if not self._is_csv:
             return None
         return open_csv(self.path, **self._csv_options).line_of_row(self._number(row))
+
+
+def _kind(path: Any, format: str | None) -> str:
+    """The format of a file; a file that does not exist is an error whatever its suffix."""
+    try:
+        return file_kind(path, format)
+    except DataFileError:
+        check_readable(path)
+        raise

@@ -17,14 +17,14 @@ from sklearn.svm import LinearSVC
 import forerank
 from forerank._text import listed
 from forerank._typing import Vector
-from forerank.data.columns import (
+from forerank.data.files import opened_atomically
+from forerank.data.transformers import (
     CategoryColumns,
     NumberColumns,
     TableColumns,
     TextColumn,
-    value_places,
+    one_hot_columns,
 )
-from forerank.data.files import opened_atomically
 from forerank.models import Model
 from forerank.models.ranked_list import free_names
 from forerank.models.scoring import matrix_scores, n_matrix_columns, table_scores, two_steps
@@ -245,13 +245,13 @@ def _category_term(build: _Graph, column: str, encoder: Any, weights: Vector) ->
 
     values = encoder.categories_[0]
     lookup = np.append(weights, 0.0)
-    unknown = lookup[value_places(encoder, np.array(["\x00 no such value"], dtype=object))[0]]
+    unknown = lookup[one_hot_columns(encoder, np.array(["\x00 no such value"], dtype=object))[0]]
     found = build.add(
         "LabelEncoder",
         [column],
         domain="ai.onnx.ml",
         keys_strings=[str(value) for value in values],
-        values_floats=lookup[value_places(encoder, values)].tolist(),
+        values_floats=lookup[one_hot_columns(encoder, values)].tolist(),
         default_float=float(unknown),
     )
     return build.add("Cast", [found], to=TensorProto.DOUBLE)

@@ -21,21 +21,14 @@ from numpy.typing import NDArray
 
 from forerank._sorting import argsort
 from forerank._typing import Vector
-from forerank.data.columns import as_frame, column_name
-from forerank.data.csv import Block, CsvFile
+from forerank.data.csv import Block, CsvFile, CsvOptions
+from forerank.data.encodings import file_errors, usual_encoding
 from forerank.data.files import first_line, opened_atomically
+from forerank.data.formats import check_readable, file_kind
+from forerank.data.frames import as_frame, column_name, to_frame
 from forerank.data.prefetch import parallel_map, prefetched
-from forerank.data.readers import (
-    check_readable,
-    file_kind,
-    iter_batches,
-    iter_matrix,
-    open_csv,
-    own_errors,
-    read_matrix,
-    to_frame,
-    usual_encoding,
-)
+from forerank.data.readers import iter_batches, open_csv, read_matrix
+from forerank.data.svmlight import iter_svmlight
 from forerank.exceptions import DataFileError
 from forerank.models import Model
 from forerank.models.scoring import (
@@ -294,16 +287,20 @@ def _csv_rows(
     words = {name: each for name, each in missing_words(model).items() if name in csv.names}
 
     def parsed(block: Block) -> tuple[Block, Any, Any]:
-        table = csv.parse(block, columns=read, types=types, missing=words)
+        table = csv.parse(block, CsvOptions(read, types, words))
         if verbatim:
             return block, table, pa.table({"line": csv.lines(block, table.num_rows)})
         # In another form, values are still the text that they are in the file.
-        return block, table, csv.parse(block, types=dict.fromkeys(csv.names, pa.string()))
+        return (
+            block,
+            table,
+            csv.parse(block, CsvOptions(types=dict.fromkeys(csv.names, pa.string()))),
+        )
 
     scored, groups = _arrow_scores(model, score, path, result.missing), _Numbering()
     size, done = Path(path).stat().st_size, 0
     packed = Path(path).suffix.lower() in (".gz", ".bz2")
-    with own_errors(path):
+    with file_errors(path):
         empty = dict.fromkeys(["line"] if verbatim else csv.names, pa.array([], pa.string()))
         yield pa.table(empty), np.empty(0), None
         for block, table, rows in parallel_map(parsed, csv.blocks()):
@@ -378,7 +375,7 @@ def _matrix_rows(
     if kind == "npz":
         blocks = iter([read_matrix(path, format=kind)])
     else:
-        blocks = iter_matrix(path, zero_based=model.summary.get("zero_based", False))
+        blocks = iter_svmlight(path, zero_based=model.summary.get("zero_based", False))
     grouped = model.summary.get("groups") is not None
     groups, before = _Numbering(), 0
     for block in blocks:

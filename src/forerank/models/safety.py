@@ -127,15 +127,15 @@ def allowed_classes() -> frozenset[str]:
     forerank.models.file.zipfile.os would otherwise reach everything.
     """
     from forerank import estimators
-    from forerank.data import columns
+    from forerank.data import transformers
     from forerank.estimators.active_sampling import Round
     from forerank.selection import Ranker
     from forerank.solvers.boosting import Stump
     from forerank.solvers.result import Iteration
 
     ours: list[type] = [getattr(estimators, name) for name in estimators.__all__]
-    ours += [Ranker, Round, Stump, Iteration, columns.TableColumns]
-    ours += [columns.NumberColumns, columns.CategoryColumns, columns.TextColumn]
+    ours += [Ranker, Round, Stump, Iteration, transformers.TableColumns]
+    ours += [transformers.NumberColumns, transformers.CategoryColumns, transformers.TextColumn]
     theirs = {f"{module}.{name}" for module, names in _SKLEARN.items() for name in names.split()}
     return frozenset({f"{each.__module__}.{each.__qualname__}" for each in ours} | theirs)
 

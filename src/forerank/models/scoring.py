@@ -1,6 +1,6 @@
 """Scores of the rows of a table, column by column.
 
-The score of a linear ranker behind the steps of `forerank.data.columns` is a sum with one term for
+The score of a linear ranker behind the steps of `forerank.data.transformers` is a sum with one term for
 each column of the table. Computed that way it needs no matrix: a number is one product, a category
 one look-up. The terms are also what explains a score.
 """
@@ -18,14 +18,14 @@ from sklearn.pipeline import Pipeline
 from forerank._text import counted, listed
 from forerank._typing import Vector
 from forerank.data.column_kinds import arrow_types
-from forerank.data.columns import (
+from forerank.data.frames import with_types
+from forerank.data.transformers import (
     CategoryColumns,
     NumberColumns,
     TableColumns,
     TextColumn,
     category_codes,
-    value_places,
-    with_types,
+    one_hot_columns,
 )
 from forerank.exceptions import DataFileError
 from forerank.models import Model
@@ -157,7 +157,7 @@ def _category_terms(
                     known.clear()
                     new = values
                 known.update(
-                    zip(new.tolist(), lookup[value_places(encoder, new)].tolist(), strict=True)
+                    zip(new.tolist(), lookup[one_hot_columns(encoder, new)].tolist(), strict=True)
                 )
             return np.array([known[value] for value in values])[codes]
 

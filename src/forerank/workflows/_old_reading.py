@@ -21,25 +21,17 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from forerank._text import counted, listed
 from forerank._typing import Vector
 from forerank.data.column_kinds import COLUMN_TYPES, arrow_types
-from forerank.data.columns import (
-    MixedColumn,
-    as_frame,
-    column_name,
-    distinct,
-    mixed_columns,
-    plan_columns,
-    with_types,
-)
+from forerank.data.column_plan import MixedColumn, mixed_columns, plan_columns
+from forerank.data.encodings import usual_encoding
+from forerank.data.formats import check_readable, file_kind
+from forerank.data.frames import as_frame, column_name, distinct, with_types
 from forerank.data.readers import (
     Matrix,
-    check_readable,
-    file_kind,
     iter_table,
     open_csv,
     pick_columns,
     read_matrix,
     read_table,
-    usual_encoding,
 )
 from forerank.exceptions import DataFileError
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Index, Vector
-from forerank.data.columns import column_name
+from forerank.data.frames import column_name
 from forerank.data.labels import Labels, read_labels
 from forerank.data.problem import matrix_rows
 from forerank.data.readers import pick_columns

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from forerank._text import counted
 from forerank._typing import Index, Vector
-from forerank.data.columns import column_name
+from forerank.data.frames import column_name
 from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_problem
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model

@@ -1,0 +1,279 @@
+"""The column plan: which columns of a table are numbers, categories, texts or dates, and which are
+not used.
+
+`plan_columns` decides by the values; `ColumnPlan.transformer` makes the steps that turn the columns
+into a matrix. Columns that cannot help (constants, ids, empty ones) are not used, each with a
+reason.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from forerank._text import counted, listed
+from forerank.data.column_kinds import COLUMN_TYPES
+from forerank.data.frames import (
+    LARGEST_EXACT,
+    distinct,
+    holds_containers,
+    holds_dates,
+    is_number,
+)
+from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
+
+__all__ = ["ColumnPlan", "MixedColumn", "mixed_columns", "plan_columns"]
+
+# Number of values whose words are counted to tell texts from categories.
+_COUNTED_VALUES = 20_000
+# Mean number of words from which strings are texts. Shorter strings are names of something.
+_WORDS_OF_A_TEXT = 4.0
+# An id has at least this many rows, and at least this share of its values are distinct.
+_ID_ROWS = 20
+_ID_SHARE = 0.95
+_ID_NAME = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
+# Names of the index of a frame that pandas wrote to a CSV file: none, or as it read that again.
+_ROW_NUMBER_NAME = re.compile(r"Unnamed: 0(\.\d+)?|column 1 \(no name\)")
+# Names that pandas gives to an index that became a column; ascending integers are row numbers then.
+_INDEX_NAME = re.compile(r"Unnamed: \d+|column \d+ \(no name\)|index|level_\d+")
+# Share of distinct values among row numbers; it is below 1 where tables were concatenated.
+_ROW_NUMBER_SHARE = 0.5
+# Strings in a column are missing numbers where at least this share of the values are numbers, of
+# which more than _FEWEST_NUMBERS are distinct, and at most _MOST_STRINGS strings are distinct.
+_NUMBER_SHARE = 0.95
+_FEWEST_NUMBERS = 20
+_MOST_STRINGS = 5
+# Values that are examined to see whether strings are numbers.
+_EXAMINED_VALUES = 1000
+_INTEGER = re.compile(r"[-+]?\d+")
+_LEADING_ZERO = re.compile(r"[-+]?0\d")
+# Numbers that the reader does not parse: amounts of money, percentages, digits grouped by commas.
+_LIKE_A_NUMBER = re.compile(r"^[^\w\s]?\s?[-+]?\d[\d.,' ]*\s?[^\w\s]?$")
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """Kinds of the columns of a table, and the columns that are not used.
+
+    Attributes
+    ----------
+    numbers, categories, texts, dates : list of str
+    left_out : dict
+        Column to reason.
+    """
+
+    numbers: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that are used."""
+        return [*self.numbers, *self.dates, *self.categories, *self.texts]
+
+    def transformer(self) -> TableColumns:
+        """The steps, not fitted. Columns of a frame are found by name, in any order; others are
+        ignored.
+        """
+        steps: list[tuple[str, Any, list[str]]] = [
+            ("numbers", NumberColumns(), self.numbers),
+            ("dates", NumberColumns(), self.dates),
+            ("categories", CategoryColumns(), self.categories),
+            *((f"text {name}", TextColumn(), [name]) for name in self.texts),
+        ]
+        return TableColumns([step for step in steps if step[2]])
+
+    def kinds(self, frame: Any) -> dict[str, str]:
+        """The kind of each column that is used, as in a model file."""
+        dates = {
+            name: "date" if getattr(frame[name].dtype, "tz", None) is None else "date with zone"
+            for name in self.dates
+        }
+        categories, texts = (
+            dict.fromkeys(self.categories, "category"),
+            dict.fromkeys(self.texts, "text"),
+        )
+        return dict.fromkeys(self.numbers, "number") | dates | categories | texts
+
+    def lines(self) -> list[str]:
+        """Descriptions for the user, one line for each kind of column and each reason."""
+        shown = []
+        for names, noun, plural, treatment in (
+            (self.numbers, "number", "numbers", "missing ones filled with the median, scaled"),
+            (self.dates, "date", "dates", "as days, scaled"),
+            (
+                self.categories,
+                "category",
+                "categories",
+                "one column per value, rare values together",
+            ),
+            (self.texts, "text", "texts", "words by tf-idf"),
+        ):
+            if names:
+                shown.append(f"{counted(len(names), noun, plural)}, {treatment}: {listed(names)}")
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            by_reason.setdefault(reason, []).append(name)
+        return shown + [f"left out {listed(names)}: {why}" for why, names in by_reason.items()]
+
+
+def plan_columns(
+    frame: Any, *, exclude: Iterable[str | None] = (), types: Mapping[str, str] | None = None
+) -> ColumnPlan:
+    """The plan of the columns of a pandas frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As from `as_frame`.
+    exclude : iterable of str
+        Columns that are something else, such as the target and the groups.
+    types : mapping, optional
+        Columns that are "number", "category", "text" or "date" regardless of their values; see
+        `forerank.data.frames.with_types`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> job, country = ["clerk", "cook", "clerk"], ["fr", "fr", "fr"]
+    >>> frame = pd.DataFrame({"age": [31, 45, 28], "job": job, "country": country})
+    >>> plan = plan_columns(frame)
+    >>> plan.numbers, plan.categories, plan.left_out
+    (['age'], ['job'], {'country': 'the same in every row'})
+    """
+    plan, excluded = ColumnPlan(), set(exclude)
+    for name in frame.columns:
+        if name in excluded:
+            continue
+        if types and name in types:
+            getattr(plan, COLUMN_TYPES[types[name]]).append(name)
+            continue
+        kind, reason = _kind(frame[name])
+        if reason is not None:
+            plan.left_out[name] = reason
+        else:
+            getattr(plan, kind).append(name)
+    return plan
+
+
+def _kind(column: Any) -> tuple[str, str | None]:
+    """The field of the plan for a column, or the reason why it is not used."""
+    from pandas.api import types
+
+    if holds_containers(column):
+        return "", "lists, bytes or other values that are no text and no number"
+    codes, values = distinct(column)
+    n_missing = int(np.count_nonzero(codes < 0))
+    if n_missing == len(column):
+        return "", "empty"
+    if len(values) == 1 and n_missing == 0:
+        return "", "the same in every row"
+    if holds_dates(column):
+        return "dates", None
+    if types.is_numeric_dtype(column.dtype):
+        if types.is_integer_dtype(column.dtype) and n_missing == 0:
+            if _are_row_numbers(column, len(values)):
+                return "", "row numbers, as pandas writes them"
+            if len(values) < max(len(column), _ID_ROWS):
+                return "numbers", None
+            if np.ptp(values) == len(values) - 1:
+                return "", "an id: every whole number of a range once"
+            if _ID_NAME.search(str(column.name)):
+                return "", "an id by its name: another whole number in every row"
+        return "numbers", None
+    n_known = len(column) - n_missing
+    is_text = _mean_words(values) >= _WORDS_OF_A_TEXT
+    if n_known >= _ID_ROWS and len(values) >= _ID_SHARE * n_known and not is_text:
+        return "", _id_reason(values)
+    return ("texts" if is_text else "categories"), None
+
+
+def _are_row_numbers(column: Any, n_distinct: int) -> bool:
+    """Whether integers are the index of a frame that pandas wrote, perhaps of a shuffled part."""
+    name = str(column.name)
+    if _ROW_NUMBER_NAME.fullmatch(name):
+        return n_distinct >= _ROW_NUMBER_SHARE * len(column)
+    ascending = n_distinct == len(column) >= _ID_ROWS and column.is_monotonic_increasing
+    return bool(ascending and _INDEX_NAME.fullmatch(name))
+
+
+def _id_reason(values: Any) -> str:
+    """The reason why a column of distinct strings is not used: an id, or numbers that the reader
+    does not parse.
+    """
+    some = [str(value) for value in values[:: max(1, len(values) // _EXAMINED_VALUES)]]
+    first = next((value for value in map(str, values) if not is_number(value)), None)
+    if first is not None and np.mean([is_number(value) for value in some]) > 0.5:
+        return f"words among its numbers, such as {first!r}: mend them"
+    if first is not None and np.mean([bool(_LIKE_A_NUMBER.match(value)) for value in some]) > 0.5:
+        return f"not read as numbers, being written like {first!r}"
+    integers = all(_INTEGER.fullmatch(value) for value in some)
+    if integers and any(abs(int(value)) > LARGEST_EXACT for value in some):
+        return "an id: another whole number beyond 2^53 in nearly every row"
+    return "an id: another string in nearly every row"
+
+
+def _mean_words(values: Any) -> float:
+    some = values[:: max(1, len(values) // _COUNTED_VALUES)]
+    return float(np.mean([len(str(value).split()) for value in some]))
+
+
+@dataclass(frozen=True)
+class MixedColumn:
+    """A column of numbers with strings among them.
+
+    Attributes
+    ----------
+    name : str
+    words : list of str
+        The distinct strings.
+    n_words, n_known : int
+        Number of values that are strings, and of values that are not missing.
+    row : int
+        The first row with a string, counted from 0.
+    is_number : bool
+        Whether nearly all values are numbers, so that the strings are taken for missing ones.
+    """
+
+    name: str
+    words: list[str]
+    n_words: int
+    n_known: int
+    row: int
+    is_number: bool
+
+
+def mixed_columns(frame: Any, *, exclude: Iterable[str | None] = ()) -> list[MixedColumn]:
+    """The columns of strings of which at least half are numbers."""
+    excluded = set(exclude)
+    found = (_mixed_column(frame[name]) for name in frame.columns if name not in excluded)
+    return [column for column in found if column is not None]
+
+
+def _mixed_column(column: Any) -> MixedColumn | None:
+    import pandas as pd
+
+    numeric = pd.api.types.is_numeric_dtype(column.dtype)
+    if numeric or holds_dates(column) or holds_containers(column):
+        return None
+    codes, values = distinct(column)
+    some = values[:: max(1, len(values) // _EXAMINED_VALUES)]
+    if not any(is_number(str(value)) for value in some):
+        return None
+    texts = pd.Series([str(value) for value in values], dtype=object)
+    is_word = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+    known = codes >= 0
+    rows = known & is_word[codes]
+    n_words, n_known = int(rows.sum()), int(known.sum())
+    if not n_words or 2 * n_words > n_known:
+        return None
+    words, numbers = texts[is_word].tolist(), texts[~is_word]
+    few_words = n_words <= (1 - _NUMBER_SHARE) * n_known and len(words) <= _MOST_STRINGS
+    is_code = any(_LEADING_ZERO.match(text) for text in numbers)  # such as 007
+    is_quantity = few_words and len(numbers) > _FEWEST_NUMBERS and not is_code
+    first = int(np.argmax(rows))
+    return MixedColumn(str(column.name), words, n_words, n_known, first, is_quantity)
