@@ -16,7 +16,7 @@ ORDER = [
     # Used everywhere.
     "exceptions", "_typing", "_text", "_kernels", "_sorting", "_validation",
     # Numbers.
-    "losses", "graphs", "design", "pairsums", "objectives", "solvers", "sampling",
+    "losses", "graphs", "design", "pairsums", "objectives", "sampling", "solvers",
     # What people fit and measure, and the rows they do it with.
     "metrics", "data", "estimators", "selection", "active",
     # Files, pages, people.

@@ -473,7 +473,7 @@ class TestRefusals:
                 "point_loss must be one of 'hinge', 'logistic', 'squared'",
             ),
             ({"pair_loss": "exponential"}, "pair_loss must be one of"),
-            ({"gamma": 2}, "gamma must be a number from 0 to 1; got 2"),
+            ({"gamma": 2}, "gamma must be a number from 0 .points only. to 1 .pairs only.; got 2"),
             ({"gamma": "uniform"}, "got 'uniform'"),
             ({"n_steps": 0}, "n_steps must be an integer >= 1"),
             ({"alpha": 0}, "alpha must be a number > 0"),

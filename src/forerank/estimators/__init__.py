@@ -1,8 +1,9 @@
 """Estimators with scikit-learn's interface."""
 
 from forerank.estimators.accuracy_at_top import AATPRanker
-from forerank.estimators.active_sampling import ActiveSamplingRanker, CombinedSGDRanker
+from forerank.estimators.active_sampling import ActiveSamplingRanker
 from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.combined_sgd import CombinedSGDRanker
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.owpc import OWPCRanker
 from forerank.estimators.partial_auc import PartialAUCRanker

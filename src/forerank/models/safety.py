@@ -128,7 +128,7 @@ def allowed_classes() -> frozenset[str]:
     """
     from forerank import estimators
     from forerank.data import transformers
-    from forerank.estimators.active_sampling import Round
+    from forerank.estimators.sampled import Round
     from forerank.selection import Ranker
     from forerank.solvers.boosting import Stump
     from forerank.solvers.result import Iteration

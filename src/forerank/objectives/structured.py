@@ -144,7 +144,7 @@ class RankWeightedHinge:
         """
         negative = s[self._negatives]
         if self._even:
-            order = largest(negative, self._needed)
+            order = _descending(negative, self._needed)
             pulls, margins = self._shares[0][: order.size + 1], self._shares[1][: order.size + 1]
         else:
             order = largest(negative, negative.size)
@@ -169,6 +169,17 @@ class RankWeightedHinge:
         takers = np.bincount(taken, weights=self._share, minlength=order.size + 1)
         gradient[self._negatives[order]] = pull * np.cumsum(takers[::-1])[::-1][1:]
         return _Linearization(value, gradient)
+
+
+def _descending(values: Vector, count: int) -> NDArray[np.intp]:
+    """Positions of the `count` largest values, in descending order; of ties at the boundary any.
+
+    Not `largest`: fits start from equal scores, and another choice among ties gives another path.
+    """
+    if count >= values.size:
+        return largest(values, count)
+    some = np.argpartition(-values, count - 1)[:count]
+    return some[np.argsort(-values[some], kind="stable")]
 
 
 def _count_above(falling: Vector, bound: Vector) -> NDArray[np.intp]:

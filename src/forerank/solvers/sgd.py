@@ -13,13 +13,17 @@ which for the squared loss is the implicit step: one long row among short ones c
 weights out.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 from forerank._kernels import compiled
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design.row_pairs import add, dot
 
-__all__ = ["LOSSES", "CombinedDescent"]
+__all__ = ["LOSSES", "CombinedDescent", "combined_descent"]
 
 
 LOSSES = ("hinge", "logistic", "squared")
@@ -141,3 +145,75 @@ class CombinedDescent:
     def average(self) -> Vector:
         """The average over the second half of the steps, the intercept last; only after all steps."""
         return self._averaged / (self._n_steps - self._first_averaged)
+
+
+def combined_descent(
+    X: Matrix,
+    positive: Mask,
+    weight: Vector | None,
+    *,
+    n_steps: int,
+    n_parts: int,
+    gamma: float,
+    random: np.random.Generator,
+    **settings: Any,
+) -> Iterator[tuple[CombinedDescent, float]]:
+    """The state of a run and the mean loss of the part, after each of `n_parts` parts.
+
+    Each step takes a random pair with probability `gamma`, otherwise a random row; rows are drawn
+    in proportion to their weights. `settings` are those of `CombinedDescent`.
+    """
+    draw = _RowDraws(positive, weight, random)
+    size = _squared_row_norms(X)
+    typical = float(np.average(size, weights=weight))
+    descent = CombinedDescent(X.shape[1], n_steps, typical_size=typical, **settings)
+    arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+    ends = np.linspace(0, n_steps, min(n_parts, n_steps) + 1).astype(int)
+    for n in np.diff(ends):
+        plus, minus = draw.pairs_and_points(int(n), gamma)
+        yield descent, descent.run(arrays, plus, minus, _difference_bounds(size, plus, minus))
+
+
+class _RowDraws:
+    """Random rows of either class and of both, in proportion to their weights."""
+
+    def __init__(self, positive: Mask, weight: Vector | None, random: np.random.Generator) -> None:
+        self._positive, self._random, self._weight = positive, random, weight
+        every = np.arange(positive.size)
+        self._rows = {"positive": every[positive], "negative": every[~positive], "any": every}
+        if weight is not None:
+            self._sums = {side: np.cumsum(weight[rows]) for side, rows in self._rows.items()}
+
+    def _draw(self, side: str, n: int) -> Index:
+        rows = self._rows[side]
+        if self._weight is None:
+            return rows[self._random.integers(rows.size, size=n)]
+        sums = self._sums[side]
+        return rows[np.searchsorted(sums, self._random.random(n) * sums[-1], side="right")]
+
+    def pairs_and_points(self, n: int, gamma: float) -> tuple[Index, Index]:
+        pair = self._random.random(n) < gamma
+        n_pairs = int(np.count_nonzero(pair))
+        plus, minus = np.full(n, -1, dtype=np.intp), np.full(n, -1, dtype=np.intp)
+        plus[pair], minus[pair] = self._draw("positive", n_pairs), self._draw("negative", n_pairs)
+        point = self._draw("any", n - n_pairs)
+        positive = self._positive[point]
+        plus[~pair] = np.where(positive, point, -1)
+        minus[~pair] = np.where(positive, -1, point)
+        return plus, minus
+
+
+def _squared_row_norms(X: Matrix) -> Vector:
+    if sp.issparse(X):
+        squares = sp.csr_array((np.square(X.data, dtype=float), X.indices, X.indptr), shape=X.shape)
+        return np.asarray(squares.sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=float)
+
+
+def _difference_bounds(size: Vector, plus: Index, minus: Index) -> Vector:
+    """Upper bounds on ||x_i - x_j||^2, from the squared norms of the rows; a point has the constant
+    as one more entry.
+    """
+    size = np.append(size, 0.0)  # row -1 is the origin
+    pair = (plus >= 0) & (minus >= 0)
+    return np.where(pair, 2.0, 1.0) * (size[plus] + size[minus]) + ~pair

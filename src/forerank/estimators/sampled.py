@@ -1,0 +1,147 @@
+"""Base of the rankers that train on a sample of the pairs and points, in rounds."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from forerank._typing import Mask
+from forerank.design import Design, make_design
+from forerank.estimators.two_class import TwoClassRanker
+
+__all__ = ["EvalSet", "Round", "SampledRanker", "check_gamma"]
+
+EvalSet = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Round:
+    """State of a sampled fit after a round.
+
+    Attributes
+    ----------
+    pool : int
+        Pairs and points trained on so far.
+    objective : float
+        Active sampling: the objective over the pool, with the penalty of that pool, alpha budget /
+        pool. Stochastic descent: the mean loss before each step of the round.
+    optimality : float
+        The relative duality gap over the pool; NaN for stochastic descent.
+    acceptance : float
+        The mean probability of accepting a proposal, zero for candidates drawn before. NaN for hard
+        strategies and stochastic descent.
+    rejected : int
+        Proposals of this round that were not accepted.
+    seconds : float
+        Time since the beginning of the fit.
+    auc : float
+        AUC on `eval_set`; NaN without one.
+    """
+
+    pool: int
+    objective: float
+    optimality: float
+    acceptance: float
+    rejected: int
+    seconds: float
+    auc: float
+
+
+class SampledRanker(TwoClassRanker):
+    """Reads the evaluation rows, and records and shows the rounds."""
+
+    callback: Callable[[Any, Round], object] | None
+    history_: list[Any]
+    random_state: int | np.random.RandomState | None
+
+    def _read_eval_set(self, eval_set: EvalSet | None) -> tuple[Design, Mask] | None:
+        if eval_set is None:
+            return None
+        try:
+            X, y = eval_set
+        except (TypeError, ValueError):
+            raise ValueError(
+                "eval_set must be a pair (X, y) of rows and labels to compute the AUC on; got "
+                f"{type(eval_set).__name__}."
+            ) from None
+        types = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=types, reset=False)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"eval_set has the label {unknown.tolist()[0]!r}; the labels of y are "
+                f"{self.classes_.tolist()}."
+            )
+        positive = y == self.classes_[1]
+        if positive.all() or not positive.any():
+            raise ValueError("eval_set has one class only; an AUC needs rows of both.")
+        return make_design(X), positive
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+
+    @contextmanager
+    def _rounds(
+        self, total: int, holdout: tuple[Design, Mask] | None, begin: float
+    ) -> Iterator[Callable[..., bool]]:
+        """A function that records a round of the current weights, and returns whether the callback
+        ends the fit.
+        """
+        self.history_, self.n_iter_, nan = [], 0, float("nan")
+        with self._progress_bar(total) as show:
+
+            def record(
+                pool: int,
+                objective: float,
+                optimality: float = nan,
+                acceptance: float = nan,
+                rejected: int = 0,
+            ) -> bool:
+                seconds, auc = perf_counter() - begin, nan
+                if holdout is not None:
+                    from forerank.metrics import roc_auc  # imports much that a fit does not need
+
+                    auc = roc_auc(holdout[1], holdout[0].scores(self.coef_[0]))
+                round = Round(pool, objective, optimality, acceptance, rejected, seconds, auc)
+                self.history_.append(round)
+                self.n_iter_ = len(self.history_)
+                show(round)
+                answer = None if self.callback is None else self.callback(self, round)
+                return isinstance(answer, (bool, np.bool_)) and bool(answer)
+
+            yield record
+
+    @contextmanager
+    def _progress_bar(self, total: int) -> Iterator[Callable[[Round], None]]:
+        """A function to call after each round: it updates a progress bar if `verbose` is set."""
+        if not self.verbose:
+            yield lambda round: None
+            return
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        text, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+        with Progress(text, BarColumn(), note, TimeRemainingColumn()) as progress:
+            task = progress.add_task(type(self).__name__, total=total, note="")
+
+            def show(round: Round) -> None:
+                note = f"{round.pool:,} of {total:,}, objective {round.objective:.4g}"
+                note += "" if np.isnan(round.auc) else f", AUC {round.auc:.4f}"
+                progress.update(task, completed=round.pool, note=note)
+
+            yield show
+
+
+def check_gamma(gamma: Any, *, or_uniform: bool) -> None:
+    """Raise ValueError where gamma is not a number from 0 to 1 or, if allowed, "uniform"."""
+    if or_uniform and isinstance(gamma, str) and gamma == "uniform":
+        return
+    number = isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool)
+    if not number or not 0.0 <= gamma <= 1.0:
+        allowed = "a number from 0 (points only) to 1 (pairs only)"
+        allowed += ', or "uniform"' if or_uniform else ""
+        raise ValueError(f"gamma must be {allowed}; got {gamma!r}.")
