@@ -1,7 +1,7 @@
-"""The program `forerank`: signals and exit codes around the commands (`forerank.cli.app`).
+"""Entry point of the program `forerank`: signals and exit codes around `forerank.cli.app`.
 
-Light and apart from the commands, so that a signal is answered from the first moment on, also while
-libraries are imported and functions are compiled.
+A module of its own without heavy imports, so that signals are handled while libraries are still
+being imported and functions compiled.
 """
 
 import signal
@@ -11,15 +11,18 @@ from threading import Timer, main_thread
 from types import FrameType
 from typing import Any, NoReturn
 
-_WORDS = {
+# Signals that end the program, and the message on standard error.
+_MESSAGES = {
     "SIGINT": "interrupted",
     "SIGTERM": "terminated",
     "SIGHUP": "terminated, since the terminal was closed",
 }
+# Seconds after which a signal that could not raise an exception is sent again.
+_RETRY = 0.02
 
 
 class _Stopped(SystemExit):
-    """A signal that ends the program: raised, so that temporary files are removed on the way out."""
+    """Raised by a signal that ends the program, so that temporary files are removed on exit."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
@@ -29,46 +32,44 @@ class _Stopped(SystemExit):
 def main() -> NoReturn:
     """Run the command that the arguments name, and exit."""
     try:
-        _answer_signals()
+        _handle_signals()
         from forerank.cli.app import run
 
         run()
     except _Stopped as stopped:
         with suppress(OSError):
-            print(f"forerank: {_WORDS[signal.Signals(stopped.number).name]}", file=sys.stderr)
+            message = _MESSAGES[signal.Signals(stopped.number).name]
+            print(f"forerank: {message}", file=sys.stderr)
         sys.exit(stopped.code)
     sys.exit(0)
 
 
-def _answer_signals() -> None:
-    """Raise `_Stopped` at the signals that ask a program to end; those that are ignored (nohup)
-    stay so.
-    """
-    for name in _WORDS:
+def _handle_signals() -> None:
+    """Raise `_Stopped` at signals with their default action; ignored ones (nohup) stay ignored."""
+    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    for name in _MESSAGES:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) in (
-            signal.SIG_DFL,
-            signal.default_int_handler,
-        ):
+        if number is not None and signal.getsignal(number) in defaults:
             signal.signal(number, _stop)
     if hasattr(signal, "pthread_kill"):  # not on Windows
-        sys.unraisablehook = _stop_again
+        sys.unraisablehook = _send_again
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stopped(number)
 
 
-def _stop_again(unraisable: Any) -> None:
-    """Send a signal again that came in a function whose exceptions go nowhere: a finaliser, a
-    callback of LLVM.
+def _send_again(unraisable: Any) -> None:
+    """Send a signal again that arrived in a finaliser or a callback of LLVM, where Python discards
+    exceptions.
     """
     if not isinstance(unraisable.exc_value, _Stopped):
         sys.__unraisablehook__(unraisable)
         return
-    later = Timer(0.02, signal.pthread_kill, (main_thread().ident, unraisable.exc_value.number))
-    later.daemon = True
-    later.start()
+    number = unraisable.exc_value.number
+    timer = Timer(_RETRY, signal.pthread_kill, (main_thread().ident, number))
+    timer.daemon = True
+    timer.start()
 
 
 if __name__ == "__main__":

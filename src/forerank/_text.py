@@ -1,9 +1,9 @@
-"""Texts for people: counts and lists in sentences, and texts from files made safe for a terminal.
+r"""Texts for people: counts and lists in sentences, and texts from files made safe for a terminal.
 
-Names of columns and files, values, notes and whatever else comes from a file may hold characters
-that a terminal interprets (colours, its title, the cursor), that reverse the order of what follows,
-or that are invisible. What is written to a screen goes through `printable`, which shows them as
-Python escapes; files keep what they were given.
+Column names, values and file names may contain control characters that a terminal obeys (colours,
+its title, the cursor), that reverse the order of writing, or that are invisible. Everything printed
+to a terminal passes through `printable`, which shows them as Python escapes; files keep the
+original characters.
 """
 
 import unicodedata
@@ -11,13 +11,12 @@ from collections.abc import Iterable
 
 __all__ = ["counted", "figure_label", "listed", "printable", "printable_json"]
 
-# Names after which a list ends: more of them are read by no one, and a table may have thousands of
-# columns.
+# Names that a list shows before "and ... more"; a table may have thousands of columns.
 _MOST_NAMES = 8
-# Control characters (C0 and C1), format characters (order of writing, zero width), halves of
-# characters, and the two separators that some programs take for the end of a line.
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Unicode categories to escape: control characters (C0 and C1), format characters (writing order,
+# zero width), surrogates, and the line and paragraph separators.
+_ESCAPED_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:
@@ -32,7 +31,7 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
 
 
 def listed(names: Iterable[str], most: int = _MOST_NAMES) -> str:
-    """The first names, and how many more there are.
+    """The first names, and the number of the others.
 
     Examples
     --------
@@ -45,8 +44,7 @@ def listed(names: Iterable[str], most: int = _MOST_NAMES) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""A text with nothing in it that a terminal obeys or that cannot be seen, apart from the
-    characters to `keep`.
+    r"""A text with control, format and other invisible characters escaped, except those in `keep`.
 
     Examples
     --------
@@ -57,13 +55,11 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        _escaped(each) if _is_unseen(each) and each not in keep else each for each in text
-    )
+    return "".join(c if c in keep or not _is_escaped(c) else _python_escape(c) for c in text)
 
 
 def printable_json(text: str) -> str:
-    r"""JSON that means the same, with nothing in it that a terminal obeys.
+    r"""JSON with the same meaning, with control and format characters escaped.
 
     Examples
     --------
@@ -71,14 +67,12 @@ def printable_json(text: str) -> str:
     {"a": "\u009b\u202e"}
     """
     if text.isascii():
-        return text  # what is below a blank is escaped in any JSON
-    return "".join(
-        _json_escaped(each) if _is_unseen(each) and each != "\n" else each for each in text
-    )
+        return text  # JSON always escapes the control characters of ASCII
+    return "".join(c if c == "\n" or not _is_escaped(c) else _json_escape(c) for c in text)
 
 
 def figure_label(text: object) -> str:
-    r"""A text as matplotlib shows it as it is: what is between two dollars would be a formula.
+    r"""A text for a matplotlib figure: dollar signs, which would begin a formula, are escaped.
 
     Examples
     --------
@@ -88,17 +82,17 @@ def figure_label(text: object) -> str:
     return printable(str(text)).replace("$", r"\$")
 
 
-def _is_unseen(each: str) -> bool:
-    return unicodedata.category(each) in _UNSEEN
+def _is_escaped(character: str) -> bool:
+    return unicodedata.category(character) in _ESCAPED_CATEGORIES
 
 
-def _escaped(each: str) -> str:
-    code = ord(each)
+def _python_escape(character: str) -> str:
+    code = ord(character)
     if code < 0x100:
-        return _SHORT.get(each, f"\\x{code:02x}")
+        return _SHORT_ESCAPES.get(character, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escaped(each: str) -> str:
-    data = each.encode("utf-16-be", "surrogatepass")  # two units beyond the first 65,536 characters
+def _json_escape(character: str) -> str:
+    data = character.encode("utf-16-be", "surrogatepass")  # a pair of units above U+FFFF
     return "".join(f"\\u{data[k : k + 2].hex()}" for k in range(0, len(data), 2))

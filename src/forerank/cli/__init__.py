@@ -1,1 +1,1 @@
-"""The command-line program: one file per command."""
+"""The command-line program: the application, shared options and output, a file per command."""

@@ -1,0 +1,87 @@
+"""`forerank explain`: weights of a model, and contributions of columns to the scores of rows."""
+
+from typing import Annotated, Any
+
+from rich.table import Table
+from typer import Argument, Option
+
+from forerank._text import counted
+from forerank.cli import options, output
+from forerank.cli.terminal import escape
+
+EPILOG = options.examples(
+    "forerank explain bank.forerank", "forerank explain bank.forerank new.csv --row 1 --row 17"
+)
+# Characters of a value that a table shows.
+_VALUE_WIDTH = 40
+
+
+@options.reads(labelled=False)
+def explain(
+    model: options.ModelFile,
+    file: Annotated[
+        str | None, Argument(metavar="[FILE]", help="Rows to explain. '-' is standard input.")
+    ] = None,
+    *,
+    row: Annotated[
+        list[int] | None,
+        Option(min=1, help="A row, counted from 1; may be repeated. Default: the best 5."),
+    ] = None,
+    weights: Annotated[int, Option(min=0, help="Weights to show, largest first.")] = 20,
+    read: Any,
+    allow_missing: options.AllowMissing = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Explain scores: the largest weights, and the contribution of each column to the score of a
+    row.
+
+    The contributions shown for a row add up to its score: the columns with the largest ones, the
+    others together, and the constant.
+    """
+    from forerank.models import load_model
+    from forerank.workflows import fit as workflow
+
+    loaded = load_model(model)
+    with options.input_file(file or "", read["format"]) as path:
+        rows = path if file else None
+        result = workflow.explain(loaded, rows, rows=row, allow_missing=allow_missing, **read)
+    largest = result.weights[:weights]
+    if as_json:
+        shown = [vars(each) for each in largest]
+        output.print_json(
+            {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
+        )
+        return
+    if weights and not (quiet and result.contributions):
+        title = f"The largest of {len(result.weights):,} weights"
+        table = output.titled_table(title, "column", "weight")
+        for each in largest:
+            table.add_row(escape(each.name), f"{each.weight:+.4f}")
+        output.console().print(table)
+    for contributions in result.contributions:
+        output.console().print(_row_table(contributions, weights))
+
+
+def _row_table(row: dict[str, Any], n_columns: int) -> Table:
+    """The terms of a row's score; of a text column, a term for each word shown."""
+    table = Table(title=f"Row {row['row']}: score {row['score']:.4f}", title_justify="left")
+    table.add_column("column")
+    table.add_column("value")
+    table.add_column("adds", justify="right")
+    terms = list(row["columns"].items())
+    shown = terms[: n_columns or None]
+    for name, term in shown:
+        value = "(missing)" if term["value"] is None else str(term["value"])[:_VALUE_WIDTH]
+        parts = [(f"{name}: {word}", adds) for word, adds in term.get("words", {}).items()]
+        if others := term.get("other_words", {}).get("count"):
+            parts.append((f"{name}: {counted(others, 'other word')}", term["other_words"]["adds"]))
+        for number, (part, adds) in enumerate(parts or [(name, term["adds"])]):
+            table.add_row(escape(part), "" if number else escape(value), f"{adds:+.4f}")
+    if rest := terms[len(shown) :]:
+        total = sum(term["adds"] for _, term in rest)
+        table.add_row(counted(len(rest), "other column"), "", f"{total:+.4f}")
+    table.add_row("constant", "", f"{row['constant']:+.4f}")
+    table.add_section()
+    table.add_row("score", "", f"{row['score']:+.4f}")
+    return table
