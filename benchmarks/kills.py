@@ -36,7 +36,7 @@ def main() -> None:
         command = [
             sys.executable,
             "-m",
-            "forerank.cli.app",
+            "forerank",
             "fit",
             table,
             "-t",

@@ -8,7 +8,7 @@ import pytest
 
 import forerank
 from forerank import losses, metrics, objectives, pairsums, solvers
-from forerank.cli.app import _EXTRAS
+from forerank.cli.output import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -108,11 +108,11 @@ def test_the_line_of_the_readme_installs_what_its_commands_need():
         flags=re.MULTILINE,
     )
     assert lines == [("forerank", "report"), (".", "report")]
-    assert extra_packages(extras, "report") >= _EXTRAS.keys() - {
+    assert extra_packages(extras, "report") >= EXTRAS.keys() - {
         "onnx"
     }  # no command of the README needs it
-    assert extra_packages(extras, "all") >= _EXTRAS.keys()
-    for package, extra in _EXTRAS.items():
+    assert extra_packages(extras, "all") >= EXTRAS.keys()
+    for package, extra in EXTRAS.items():
         assert package in extra_packages(extras, extra)
 
 

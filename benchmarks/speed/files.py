@@ -127,7 +127,7 @@ def run(*command: object) -> tuple[float, float]:
 
 
 def forerank(*words: object) -> tuple[float, float]:
-    return run("-m", "forerank.cli.app", *words, "--quiet")
+    return run("-m", "forerank", *words, "--quiet")
 
 
 def fit(directory: Path, n_rows: int, repeats: int) -> None:

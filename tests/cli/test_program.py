@@ -1,6 +1,4 @@
-"""The program as the shell and the operating system see it: streams, signals, exit codes, what is
-left behind.
-"""
+"""The program as seen by the shell: streams, signals, exit codes, and files left behind."""
 
 import json
 import os
@@ -13,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from forerank.cli.app import app
+from commands import run
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="signals and devices of Linux"
@@ -32,17 +29,7 @@ def work(tmp_path_factory):
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["größe", "b"])
     frame["y"] = np.where(frame["größe"] + rng.normal(size=200) > 0, "früh", "spät")
     frame.to_csv(directory / "t.csv", index=False)
-    words = [
-        "fit",
-        directory / "t.csv",
-        "-t",
-        "y",
-        "-o",
-        directory / "m.forerank",
-        "-r",
-        "PairwiseRanker",
-    ]
-    assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
+    run("fit", directory / "t.csv", "-t y -r PairwiseRanker -o", directory / "m.forerank")
     return directory
 
 
@@ -57,33 +44,33 @@ COMMANDS = [["--help"], ["inspect", "m.forerank"], ["inspect", "m.forerank", "--
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_full_device_is_one_line(work, words):
+def test_full_device_as_standard_output(work, words):
     with open("/dev/full", "w") as full:
         done = program(work, *words, stdout=full)
-    assert (done.returncode, done.stderr) == (2, "forerank: writing: no space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "forerank: cannot write the output: no space left on device\n",
+    )
 
 
 @pytest.mark.parametrize(
     "words", [["rank", "m.forerank", "t.csv"], ["fit", "t.csv", "-t", "y", "-r", "PairwiseRanker"]]
 )
-def test_a_full_device_as_output_is_one_line(work, words):
+def test_full_device_as_output_file(work, words):
     done = program(work, *words, "-q", "-o", "/dev/full", stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "forerank: writing: no space left on device\n"
+    assert done.stderr == "forerank: cannot write the output: no space left on device\n"
 
 
-def test_standard_error_may_be_full_too(work):
+def test_full_device_as_standard_error(work):
     with open("/dev/full", "w") as full:
-        assert (
-            subprocess.run(
-                [*PROGRAM, "inspect", "m.forerank"], cwd=work, stdout=full, stderr=full
-            ).returncode
-            == 2
-        )
+        command = [*PROGRAM, "inspect", "m.forerank"]
+        done = subprocess.run(command, cwd=work, stdout=full, stderr=full, check=False)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize("words", COMMANDS[1:], ids=" ".join)
-def test_a_reader_that_leaves_is_no_error(work, words):
+def test_closed_pipe_has_its_own_exit_code(work, words):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
@@ -92,7 +79,7 @@ def test_a_reader_that_leaves_is_no_error(work, words):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_streams_without_all_letters_are_written(work, words):
+def test_streams_that_are_not_unicode(work, words):
     done = program(work, *words, stdout=subprocess.PIPE, environment={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     if "--json" in words:
@@ -102,11 +89,8 @@ def test_streams_without_all_letters_are_written(work, words):
 
 def answers_signals(process):
     """Whether the program is far enough to answer SIGTERM."""
-    caught = next(
-        line
-        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        if "SigCgt" in line
-    )
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    caught = next(line for line in lines if "SigCgt" in line)
     return int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
 
 
@@ -120,24 +104,24 @@ def started(command, **options):
 
 
 @pytest.mark.parametrize(
-    ("number", "word", "moment"),
+    ("number", "message", "seconds"),
     [
-        *((signal.SIGINT, "interrupted", moment) for moment in (0.0, 0.3, 1.0, 2.0, 3.0)),
+        *((signal.SIGINT, "interrupted", seconds) for seconds in (0.0, 0.3, 1.0, 2.0, 3.0)),
         (signal.SIGTERM, "terminated", 2.5),
     ],
 )
-def test_a_signal_ends_the_program_at_any_moment(work, tmp_path, number, word, moment):
+def test_signal_ends_the_program_at_any_moment(work, tmp_path, number, message, seconds):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
     command = [*PROGRAM, "fit", work / "t.csv", "-t", "y", "-o", tmp_path / "m.forerank", "-q"]
     process = started(command, env=environment)
-    time.sleep(moment)
+    time.sleep(seconds)
     process.send_signal(number)
     _, err = process.communicate()
-    assert (process.returncode, err) == (128 + number, f"forerank: {word}\n")
+    assert (process.returncode, err) == (128 + number, f"forerank: {message}\n")
     assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
 
 
-def test_a_signal_leaves_no_copy_of_standard_input(work, tmp_path):
+def test_signal_removes_the_copy_of_standard_input(work, tmp_path):
     command = [*PROGRAM, "rank", "m.forerank", "-", "-o", tmp_path / "list.csv"]
     process = started(
         command, cwd=work, stdin=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}
@@ -152,13 +136,16 @@ def test_a_signal_leaves_no_copy_of_standard_input(work, tmp_path):
 
 def python(code, *words):
     """A program whose commands are replaced by some code."""
-    code = f"import forerank.cli.app, forerank.__main__ as program\ndef run():\n{code}\nforerank.cli.app.run = run\nprogram.main()"
+    code = (
+        "import forerank.cli.app, forerank.__main__ as program\n"
+        f"def run():\n{code}\nforerank.cli.app.run = run\nprogram.main()"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-def test_a_signal_leaves_no_unfinished_file(tmp_path):
+def test_signal_removes_unfinished_files(tmp_path):
     code = """
     import sys, time
     from forerank.data.files import opened_atomically
@@ -176,7 +163,7 @@ def test_a_signal_leaves_no_unfinished_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost():
+def test_signal_in_a_finaliser_is_not_lost():
     code = """
     import signal, time
     class Dying:

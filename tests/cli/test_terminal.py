@@ -1,4 +1,4 @@
-"""Nothing that a terminal obeys comes out of a command, wherever in its input it stands."""
+"""Commands print no control characters, wherever in their input these are."""
 
 import base64
 import io
@@ -32,6 +32,8 @@ from forerank.models import read_card
 
 TITLE, RED, CSI, TURNED, BACK, LINE = "\x1b]0;pwned\x07", "\x1b[31m", "\x9b", "\u202e", "\r", "\n"
 ALL = TITLE + RED + CSI + TURNED + BACK + LINE
+Y, JOB = f"y{ALL}", f"job{ALL}"
+FIT = ["-t", Y, "--positive", f"yes{ALL}", "-r", "PairwiseRanker"]
 UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -78,39 +80,13 @@ def files(tmp_path_factory):
         directory / f"model{ALL}.forerank",
     )
     frame.to_csv(table, index=False)
-    run(
-        "fit",
-        table,
-        "-t",
-        f"y{ALL}",
-        "--positive",
-        f"yes{ALL}",
-        "-r",
-        "PairwiseRanker",
-        "-o",
-        model,
-    )
+    run("fit", table, *FIT, "-o", model)
     return directory, table, model
-
-
-Y, JOB = f"y{ALL}", f"job{ALL}"
 
 
 def test_fit_and_inspect(files):
     _, table, model = files
-    shown = run(
-        "fit",
-        table,
-        "-t",
-        Y,
-        "--positive",
-        f"yes{ALL}",
-        "-r",
-        "PairwiseRanker",
-        "-o",
-        model,
-        "--force",
-    )
+    shown = run("fit", table, *FIT, "-o", model, "--force")
     assert "\\x1b]0;pwned\\x07\\x1b[31m\\x9b\\u202e\\r\\n" in shown.stdout
     assert "id\\x1b" in run("inspect", model).stdout
     assert read_card(model)["target"] == Y  # the file has what was there
@@ -155,29 +131,17 @@ def test_compare_and_report(files):
     run("compare", table, "-t", Y, *methods)
     run("compare", table, "-t", Y, *methods, "--json")
     page = directory / f"page{ALL}.html"
-    run(
-        "report",
-        table,
-        "-t",
-        Y,
-        "-r",
-        "PairwiseRanker",
-        "--against",
-        "none",
-        "--folds",
-        2,
-        "-o",
-        page,
-    )
+    options = ["-t", Y, "-r", "PairwiseRanker", "--against", "none", "--folds", 2]
+    run("report", table, *options, "-o", page)
     html = page.read_bytes().decode()
     assert not raw(html)
-    pictures = [
+    plots = [
         base64.b64decode(each).decode()
         for each in re.findall(r"data:image/svg\+xml;base64,([\w+/=]+)", html)
     ]
-    assert pictures
-    assert not any(raw(each, keep="\n\t") for each in pictures)
-    assert any("age\\x1b" in each for each in pictures)
+    assert plots
+    assert not any(raw(each, keep="\n\t") for each in plots)
+    assert any("age\\x1b" in each for each in plots)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +233,7 @@ def test_warnings_are_printable(tmp_path):
 
 
 def test_unexpected_errors_are_printable(capsys):
-    terminal._show_exception(TypeError, TypeError(ALL), None)
+    terminal.show_exception(TypeError, TypeError(ALL), None)
     shown = capsys.readouterr().err
     assert "TypeError: \\x1b" in shown
     assert not raw(shown)
@@ -279,7 +243,7 @@ def test_a_list_is_printable_on_a_terminal_and_as_it_is_elsewhere(files, tmp_pat
     _, table, model = files
     small = tmp_path / "small.csv"
     pd.read_csv(table).head(5).to_csv(small, index=False)
-    command = [sys.executable, "-m", "forerank.cli.app", "rank", str(model), str(small), "-q"]
+    command = [sys.executable, "-m", "forerank", "rank", str(model), str(small), "-q"]
     piped = subprocess.run(command, capture_output=True, check=True).stdout.decode()
     assert RED in piped
     reader, writer = pty.openpty()

@@ -75,7 +75,7 @@ def test_an_existing_file_is_kept(tmp_path):
     path = tmp_path / "model.forerank"
     save_model(fitted(), path)
     before = path.read_bytes()
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="exists already"):
         save_model(fitted(TopPush(alpha=1e-2)), path)
     assert path.read_bytes() == before
     save_model(fitted(TopPush(alpha=1e-2)), path, force=True)

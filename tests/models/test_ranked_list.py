@@ -242,7 +242,7 @@ def test_kinds_that_do_not_go_together(tmp_path, model):
     with pytest.raises(DataFileError, match=r"a list goes into a file that ends in \.csv"):
         rank_file(model, tmp_path / "in.csv", tmp_path / "out.npz")
     (tmp_path / "there.csv").write_text("precious")
-    with pytest.raises(FileExistsError, match=r"there\.csv is there already"):
+    with pytest.raises(FileExistsError, match=r"there\.csv exists already"):
         rank_file(model, tmp_path / "in.csv", tmp_path / "there.csv")
     assert (tmp_path / "there.csv").read_text() == "precious"
     rank_file(model, tmp_path / "in.csv", tmp_path / "there.csv", force=True)

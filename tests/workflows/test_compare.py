@@ -846,7 +846,7 @@ def test_the_command_says_in_one_line_what_is_wrong(csv, tmp_path):
         ((csv, "-m", PAIRS), "name the target"),
         ((csv, "-t", "y", "-m", "Foo"), "There is no ranker"),
         ((csv, "-t", "y", "-m", PAIRS, "--metric", "f1"), "f1"),
-        ((csv, "-t", "y", "-m", PAIRS, "--record", csv), "would overwrite what is read"),
+        ((csv, "-t", "y", "-m", PAIRS, "--record", csv), "choose another output file"),
         ((csv, "-t", "y", "-m", PAIRS, "--jobs", 0), "--jobs 0"),
         ((tmp_path / "none.csv", "-t", "y"), "no such file"),
     ):

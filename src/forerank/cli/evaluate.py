@@ -99,7 +99,9 @@ def _table_by_part(by: str, parts: dict[str, Any]) -> Any:
     names = names[:_MEASURES_BY_PART]
     table = output.titled_table(f"By {by}", by, *names)
     for part, measures in parts.items():
-        cells = {each.name: "  ".join(output.value_and_interval(each.to_dict())) for each in measures}
+        cells = {
+            each.name: "  ".join(output.value_and_interval(each.to_dict())) for each in measures
+        }
         shown = (cells.get(name, "one class only").rstrip() for name in names)
         table.add_row(escape(part), *map(escape, shown))
     return table

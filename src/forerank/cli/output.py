@@ -64,10 +64,11 @@ def _fail(error: Exception) -> NoReturn:
 
 def _options_that_help(error: Exception) -> str:
     """The arguments that an error suggests, as options: functions and commands name them alike."""
-    arguments = getattr(error, "arguments", {}).items()
+    force = {"force": True} if isinstance(error, FileExistsError) else {}
+    arguments = getattr(error, "arguments", force)
     shown = [
         f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
-        for name, value in arguments
+        for name, value in arguments.items()
     ]
     return f" ({', '.join(shown)})" if shown else ""
 

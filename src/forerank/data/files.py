@@ -13,10 +13,10 @@ __all__ = ["first_line", "opened_atomically", "refuse_existing"]
 
 
 def refuse_existing(path: Any, *, force: bool) -> None:
-    """Say so where a file is there already and may not be overwritten."""
+    """FileExistsError where a file exists and may not be overwritten."""
     if Path(path).is_file() and not force:  # a device or a pipe is not overwritten
         raise FileExistsError(
-            f"{path} is there already. Choose another name, or overwrite it with force (--force)."
+            f"{path} exists already; choose another name, or overwrite it with force=True"
         )
 
 
