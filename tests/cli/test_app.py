@@ -150,7 +150,7 @@ def test_grades_in_all_commands(tmp_path):
         compared = run("compare", *data, metric, "-m Ranker -m RankNCG --folds 2").stdout
         assert "has the highest" in compared
     made = run("report", *data, "--against none --folds 2 -o", tmp_path / "r.html").stdout
-    assert "a higher grade stands ahead" in made
+    assert "a row of a higher grade is ranked above" in made
     assert "choose wmw or ndcg@k" in fails("compare", *data, "--metric ap")
 
 

@@ -48,7 +48,7 @@ def evaluate(
     """Measure a model on labelled rows: every measure with its confidence interval."""
     from forerank.data.files import opened_atomically, refuse_existing
     from forerank.models import load_model
-    from forerank.workflows import fit as workflow
+    from forerank.workflows.evaluate import evaluate as evaluate_model
 
     if curves is not None:
         if curves.suffix.lower() != ".png":
@@ -58,7 +58,7 @@ def evaluate(
     with options.input_file(file, read["format"]) as path, output.status(quiet) as say:
         say("measuring")
         with output.recorded_warnings() as caught:
-            result = workflow.evaluate(
+            result = evaluate_model(
                 loaded,
                 path,
                 target,

@@ -40,12 +40,12 @@ def explain(
     others together, and the constant.
     """
     from forerank.models import load_model
-    from forerank.workflows import fit as workflow
+    from forerank.models.explain import explain as explain_model
 
     loaded = load_model(model)
     with options.input_file(file or "", read["format"]) as path:
         rows = path if file else None
-        result = workflow.explain(loaded, rows, rows=row, allow_missing=allow_missing, **read)
+        result = explain_model(loaded, rows, rows=row, allow_missing=allow_missing, **read)
     largest = result.weights[:weights]
     if as_json:
         shown = [vars(each) for each in largest]

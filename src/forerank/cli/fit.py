@@ -73,7 +73,7 @@ def fit(
         parameters["calibrate"] = True
     from forerank import models
     from forerank.data.files import refuse_existing
-    from forerank.workflows import fit as workflow
+    from forerank.workflows.fit import fit as fit_model
 
     refuse_existing(out, force=force)
     import_module("skops")  # a missing package is reported before the fit, not after it
@@ -86,7 +86,7 @@ def fit(
     }
     with options.input_file(file, read["format"]) as path, output.status(quiet) as say:
         with output.recorded_warnings() as caught:
-            model = workflow.fit(path, target, ranker=ranker or name, say=say, **settings, **read)
+            model = fit_model(path, target, ranker=ranker or name, say=say, **settings, **read)
         if file == "-":
             model.summary["source"] = "standard input"
         say(f"saving {out}")
