@@ -1090,7 +1090,7 @@ item("compare/grouped-recall", "y", METHODS[:2], ("qid",), metric="recall@5")(co
 item(
     "compare/default",
     "y",
-    ["Ranker", "logistic-regression-cv", "pairs, logistic"],
+    ["Ranker", "logistic-regression-cv", "pairwise-logistic"],
     metric="recall@20",
 )(compared)
 item("compare/graded", "grade", GRADED, seeds=2)(compared)
@@ -1391,7 +1391,7 @@ COMMANDS: dict[str, tuple[tuple, dict]] = {
                 "-m",
                 "Ranker",
                 "-m",
-                "rows, logistic",
+                "pointwise-logistic",
             ),
             *("--metric", "recall@30", "--json"),
         ),

@@ -28,7 +28,7 @@ from forerank import Ranker, datasets
 from forerank.design import make_design
 from forerank.metrics.registry import metric_function
 from forerank.selection.methods import METHODS, method_names
-from forerank.selection.search import quick
+from forerank.selection.search import with_loose_tolerance
 from forerank.solvers.path import check_alphas
 from forerank.workflows.compare.result import corrected_t_test
 
@@ -63,7 +63,7 @@ def tuned_alone(name, X, y, X_test, deadline):
         StratifiedKFold(FOLDS, shuffle=True, random_state=1).split(X, y)
     ):
         A, B = scaled(X[train], X[test])
-        for place, fitted in enumerate(quick(ranker).iter_path(A, y[train], alphas)):
+        for place, fitted in enumerate(with_loose_tolerance(ranker).iter_path(A, y[train], alphas)):
             scores = make_design(B).scores(fitted.coef_[0])
             results[:, k, place] = [metric_function(metric)(y[test], scores) for metric in METRICS]
             if time.perf_counter() > deadline:

@@ -74,7 +74,7 @@ def test_options_for_types_and_labels(tmp_path):
     piped = run("rank", model, "- -q", given=path.read_bytes())
     assert piped.stdout == run("rank", *read, "-q").stdout
     options += " -t y --ignore city --folds 2"
-    methods = "-m 'rows, logistic' -m 'pairs, logistic'"
+    methods = "-m pointwise-logistic -m pairwise-logistic"
     compared = run("compare", path, options, methods).stdout
     for part in (excluded, "left out city: as asked", "299 rows"):
         assert part in compared
@@ -137,8 +137,8 @@ def test_warnings_on_suspicious_data(tmp_path, case, pattern):
     shown += [fitted.output] if case != "constant score" else []
     for text in shown:
         assert re.search(pattern, html.unescape(text)), text
-    compared = run("compare", path, options, "-m 'rows, logistic' -m 'pairs, logistic'")
-    assert "pairs, logistic" in compared.stdout
+    compared = run("compare", path, options, "-m pointwise-logistic -m pairwise-logistic")
+    assert "pairwise-logistic" in compared.stdout
 
 
 def test_grades_in_all_commands(tmp_path):

@@ -19,7 +19,7 @@ def test_printed_summary(tmp_path, work):
     for part in (*rows, "AUC", "On 60 held-out rows", "saved"):
         assert part in printed
     quiet = run("fit", data, "--target y -q --check 0 -o", tmp_path / "q.forerank")
-    assert quiet.stdout.startswith("Chosen: ")
+    assert quiet.stdout.startswith("Selected: ")
     assert quiet.stderr == ""
 
 

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from forerank import metrics
 from forerank.metrics.estimates import estimate_measure, estimate_measures
+from forerank.metrics.measures import Depth
 from forerank.metrics.registry import measure_named
 
 
@@ -169,9 +170,7 @@ def test_a_part_of_a_list_is_looked_at_as_deep_as_the_list():
         for each in estimate_measures(y, scores, k=[10, 100], list_rows=240, n_resamples=5)
     }
     assert_allclose(found["recall at 100"].value, metrics.recall_at_k(y, scores, k=25))
-    assert_allclose(
-        found["precision at 10"].value, metrics.precision_at_k(y, scores, k=metrics.Depth(2.5))
-    )
+    assert_allclose(found["precision at 10"].value, metrics.precision_at_k(y, scores, k=Depth(2.5)))
     assert found["recall at 100"].title == "recall at 100 of 240 rows (first 41.7 %)"
     assert found["AUC"].title == "AUC"
     own = {each.name: each for each in estimate_measures(y, scores, k=[10, 100], n_resamples=5)}

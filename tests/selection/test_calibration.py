@@ -85,7 +85,7 @@ class TestProbabilities:
 
     def test_they_are_those_of_scikit_learn_on_the_same_folds(self):
         folds = StratifiedKFold(3, shuffle=True, random_state=5)
-        ranker = Ranker(methods=["pairs, logistic"], alphas=[0.01], cv=folds, calibrate=True).fit(
+        ranker = Ranker(methods=["pairwise-logistic"], alphas=[0.01], cv=folds, calibrate=True).fit(
             self.X, self.y
         )
         alone = make_pipeline(StandardScaler(), PairwiseRanker("logistic", alpha=0.01))
@@ -131,7 +131,7 @@ class TestProbabilities:
         elif kind == "sparse":
             X = sp.csr_matrix(X)
         else:
-            options = {"methods": ["average precision, hinge"], "alphas": [1e-3]}
+            options = {"methods": ["average-precision-hinge"], "alphas": [1e-3]}
         ranker = clone(self.ranker).set_params(**options).fit(X, y)
         probability = ranker.predict_proba(X)[:, 1]
         assert hasattr(ranker, "coef_") == (kind != "map")
@@ -196,7 +196,7 @@ class TestWeights:
         X, y, _ = data(500)
         more, labels = np.vstack([X, X[:50]]), np.concatenate([y, ~y[:50]])
         weight = np.concatenate([np.ones(500), np.zeros(50)])
-        options = OPTIONS | {"methods": ["rows, logistic"], "alphas": [0.01], "calibrate": True}
+        options = OPTIONS | {"methods": ["pointwise-logistic"], "alphas": [0.01], "calibrate": True}
         alone, other = (
             Ranker(**options).fit(X, y),
             Ranker(**options).fit(more, labels, sample_weight=weight),
@@ -294,7 +294,7 @@ class TestWithout:
         ("options", "rows", "message"),
         [
             ({}, {"qid": np.arange(60) % 5}, "not comparable between groups"),
-            ({"metric": "wmw"}, {"y": np.arange(60) % 3}, "of two classes, and y has 3"),
+            ({"metric": "wmw"}, {"y": np.arange(60) % 3}, "needs two classes, and y has 3"),
             ({}, {"y": np.arange(60) == 7}, "at least two rows of each class"),
         ],
     )

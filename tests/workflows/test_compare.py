@@ -286,7 +286,7 @@ def test_the_first_k_are_as_large_a_share_of_each_fold(metric):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(171, 3)), np.arange(171) % 8 == 0
     X[:, 0] += y
-    chosen = "Ranker(methods=['rows, logistic'], alphas=3)"
+    chosen = "Ranker(methods=['pointwise-logistic'], alphas=3)"
     found = compare(
         X, y, [chosen, "PairwiseRanker(alpha=0.1)", "logistic-regression-cv(Cs=2)"], metric=metric
     )
@@ -591,18 +591,18 @@ def test_ranker_and_its_methods():
     found = compare(
         X,
         y,
-        {"all": "Ranker", "ap": "Ranker(metric='ap', alphas=3)", "one": "pairs, logistic"},
+        {"all": "Ranker", "ap": "Ranker(metric='ap', alphas=3)", "one": "pairwise-logistic"},
         cv=2,
     )
     assert found.errors() == []
     by_method = {each["method"]: each for each in found.records}
-    assert by_method["one"]["chosen"] == "pairs, logistic"
+    assert by_method["one"]["chosen"] == "pairwise-logistic"
     assert by_method["all"]["alpha"] > 0
     assert by_method["all"]["chosen"] in method_names("auc")
     # As Ranker by itself on the scaled rows of the fold.
     train, test = list(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))[1]
     scaler = StandardScaler().fit(X[train])
-    ranker = Ranker("auc", methods=["pairs, logistic"], random_state=0).fit(
+    ranker = Ranker("auc", methods=["pairwise-logistic"], random_state=0).fit(
         scaler.transform(X[train]), y[train]
     )
     expected = metrics.roc_auc(y[test], ranker.decision_function(scaler.transform(X[test])))
@@ -611,7 +611,7 @@ def test_ranker_and_its_methods():
     line = found.choices()[0]
     assert line.startswith("all chose ")
     assert line in str(found)
-    assert compare(X, y, ["rows, logistic"], cv=2).choices() == []
+    assert compare(X, y, ["pointwise-logistic"], cv=2).choices() == []
     assert compare(X, y, cv=2).methods == ["Ranker", "logistic-regression-cv"]
     assert (
         compare(X, np.digitize(X[:, 0], [-1, 0, 1]), ["Ranker"], cv=2, metric="ndcg@10").errors()

@@ -159,7 +159,7 @@ def test_the_ranker_that_chooses_is_the_default(graded):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3 if graded else 2, 200)
     data = pd.DataFrame({"a": rng.normal(size=200) + y, "b": rng.normal(size=200), "y": y})
-    quick = {"methods": ["pairs, logistic", "pairs, squared hinge"], "alphas": 3, "cv": 3}
+    quick = {"methods": ["pairwise-logistic", "pairwise-squared-hinge"], "alphas": 3, "cv": 3}
     found = make_report(data, "y", params=quick, metric="ndcg@20", folds=3)
     ranker = found.model.estimator[-1]
     assert type(ranker).__name__ == "Ranker"
@@ -433,7 +433,7 @@ def test_one_report_has_one_number_per_measure(kind, metric, name):
     from forerank.workflows.compare import compare
 
     data, group = odd_table(kind), {"group": "q"} if kind == "groups" else {}
-    quick = {"methods": ["pairs, logistic", "pairs, squared hinge"], "alphas": 3, "cv": 3}
+    quick = {"methods": ["pairwise-logistic", "pairwise-squared-hinge"], "alphas": 3, "cv": 3}
     listed = ", ".join(f"{name}={value!r}" for name, value in quick.items())
     methods = [f"Ranker({listed})", "PairwiseRanker(alpha=0.01)"]
     compared = compare(data, "y", methods, metric=metric, cv=4, **group)
@@ -464,7 +464,7 @@ def test_weights_of_folds_are_of_the_method_and_penalty_that_were_chosen_on_all_
     data = odd_table("binary")
     X, y = data[list("abcd")].to_numpy(), data["y"].to_numpy()
     found = make_report(
-        Matrix(X, y.astype(float), None), params={"methods": ["rows, logistic"]}, folds=4
+        Matrix(X, y.astype(float), None), params={"methods": ["pointwise-logistic"]}, folds=4
     )
     chosen = found.model.estimator[-1]
     assert (

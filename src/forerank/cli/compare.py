@@ -14,12 +14,12 @@ EPILOG = (
     options.examples(
         "forerank compare bank.csv --target y",
         "forerank compare bank.csv -t y -m Ranker -m TopPush -m lightgbm --metric ap --seeds 3",
-        "forerank compare bank.csv -t y -m 'PairwiseRanker(alpha=0.01)' -m 'rows, logistic' "
+        "forerank compare bank.csv -t y -m 'PairwiseRanker(alpha=0.01)' -m pointwise-logistic "
         "--record bank.jsonl",
         "forerank compare queries.svm -m RankNCG -m sklearn.linear_model.Ridge --metric ndcg@10 "
         "--json",
     )
-    + "A method is Ranker, one of its methods ('pairs, logistic'), an estimator of forerank by "
+    + "A method is Ranker, one of its methods (pairwise-logistic), an estimator of forerank by "
     "name, the import path of an estimator of the scikit-learn kind, or one of "
     "logistic-regression-cv, ridge-regression-cv, lightgbm, xgboost; parameters go in "
     "parentheses. With --record, an interrupted comparison resumes where it stopped."

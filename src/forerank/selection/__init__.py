@@ -1,6 +1,6 @@
-"""The choice of method and penalty for the measure that the user names."""
+"""Selection of a method and a penalty for a measure."""
 
-from forerank.selection.methods import method_names
+from forerank.selection.methods import method_names, method_title
 from forerank.selection.ranker import Ranker
 
-__all__ = ["Ranker", "method_names"]
+__all__ = ["Ranker", "method_names", "method_title"]

@@ -1,9 +1,9 @@
-"""Probabilities from scores: a sigmoid, fitted to scores of rows that the scoring model has not
-seen.
+"""Probabilities from scores: a sigmoid fitted to held-out scores.
 
-P(y = 1 | s) = 1 / (1 + exp(-(slope s + offset))) with slope >= 0, so that rows keep the order of their scores. The two
-numbers minimise the log loss against Platt's targets (Platt 1999): (n+ + 1) / (n+ + 2) for the positive rows and
-1 / (n- + 2) for the others, which keeps them finite where scores separate the classes.
+P(y = 1 | s) = 1 / (1 + exp(-(slope s + offset))) with slope >= 0, so that rows keep the order of
+their scores. Slope and offset minimise the log loss against Platt's targets (Platt 1999),
+(n+ + 1) / (n+ + 2) for the positive rows and 1 / (n- + 2) for the others, which keeps them finite
+if the scores separate the classes.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from forerank._typing import Index, Vector
-from forerank.selection.search import Data
+from forerank.selection.dataset import Dataset
 
-__all__ = ["calibration_folds", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
+__all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
 
-# Folds where `cv` lists rows: those of a search need not be rows of what is calibrated.
+# Number of folds if `cv` lists row numbers, which may not be those of the rows to calibrate on.
 _FOLDS = 5
 
 
@@ -32,16 +32,14 @@ def sigmoid(scores: Vector, calibration: Vector) -> Vector:
 
 
 def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector | None) -> Vector:
-    """(slope, offset); a slope of zero, and the share of the positive rows, where higher scores
-    mean fewer of them.
-    """
+    """(slope, offset); if the slope would be negative, zero and the logit of the positive share."""
     w = np.ones(scores.size) if weight is None else weight / weight.mean()
     totals = w[positive].sum(), w[~positive].sum()
     target = np.where(positive, (totals[0] + 1.0) / (totals[0] + 2.0), 1.0 / (totals[1] + 2.0))
     mean = float(np.average(scores, weights=w))
     spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=w)))
     if spread > 0.0 and np.isfinite(spread):
-        # A soft target is a row of each class, weighted by it.
+        # A soft target t is a positive row of weight t and a negative one of weight 1 - t.
         standard = ((scores - mean) / spread)[:, None]
         model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
         model.fit(
@@ -55,10 +53,8 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
     return np.array([0.0, logit(np.average(target, weights=w))])
 
 
-def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Index, Index]]:
-    """Training and test rows: those of a splitter, or stratified folds; only such as have both
-    classes to train on.
-    """
+def calibration_splits(cv: Any, data: Dataset, seed: int) -> list[tuple[Index, Index]]:
+    """Training and test rows of the folds whose training rows have both classes."""
     if hasattr(cv, "split"):
         splitter = cv
     else:
@@ -74,10 +70,13 @@ def calibration_folds(cv: Any, data: Data, seed: int) -> list[tuple[Index, Index
 
 
 def out_of_fold_scores(
-    fitted: Callable[[Data], Any], data: Data, folds: list[tuple[Index, Index]], n_jobs: int | None
+    fitted: Callable[[Dataset], Any],
+    data: Dataset,
+    folds: list[tuple[Index, Index]],
+    n_jobs: int | None,
 ) -> tuple[Vector, Index]:
-    """Scores of the test rows of all folds by models fitted on the training rows, and the numbers
-    of these rows.
+    """Scores of the test rows of all folds by models fitted on the training rows, and their row
+    numbers.
     """
 
     def scores(train: Index, test: Index) -> Vector:

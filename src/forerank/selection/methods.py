@@ -1,5 +1,6 @@
-"""The methods that `Ranker` tries for each measure, and maps of columns, by their names."""
+"""The methods that `Ranker` tries for each measure, and feature maps, by their names."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from forerank._validation import stacklevel_outside
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
@@ -17,66 +19,92 @@ from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import measure_named
 
 __all__ = [
-    "MAPS",
+    "FEATURE_MAPS",
     "METHODS",
+    "OLD_METHOD_NAMES",
     "fitted_scaler",
     "method_names",
-    "named_maps",
+    "method_title",
+    "named_feature_maps",
+    "resolve_method",
 ]
-
-# --- Methods ---
 
 
 @dataclass(frozen=True)
 class Method:
-    """A family of rankers with one open parameter, alpha; `make` is given the parameter of the
-    measure.
+    """A ranker with one free parameter, alpha; `make` takes the parameter of the measure, such as a
+    false positive rate.
     """
 
+    title: str
     make: Callable[[float | None], Any]
-    menus: tuple[str, ...]  # the measures for which it is tried
+    measures: tuple[str, ...] = ()  # kinds of measures for which "auto" tries it
 
 
-def _pairs(loss: str) -> Callable[[float | None], Any]:
-    return lambda parameter: PairwiseRanker(loss)
+def _pairwise(loss: str, title: str, measures: tuple[str, ...] = ()) -> Method:
+    return Method(f"{title} loss over pairs", lambda parameter: PairwiseRanker(loss), measures)
 
 
-def _rows(loss: str) -> Callable[[float | None], Any]:
-    return lambda parameter: PointwiseRanker(loss)
+def _pointwise(loss: str, title: str, measures: tuple[str, ...] = ()) -> Method:
+    return Method(f"{title} loss over rows", lambda parameter: PointwiseRanker(loss), measures)
 
 
-def _top(share: float) -> Callable[[float | None], Any]:
-    return lambda parameter: TopRanker(at=share)
+def _top(percent: int, measures: tuple[str, ...] = ()) -> Method:
+    title = f"squared hinge loss against the top {percent} % of the negatives"
+    return Method(title, lambda parameter: TopRanker(at=percent / 100), measures)
 
 
-# In the order in which they are tried: the first one is what the others have to beat.
+_ALL = ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")
+_TWO_CLASSES = ("auc", "ap", "pos_at_top", "pauc", "recall")
+
+# In the order in which they are tried: the first one is the baseline of the others.
 METHODS = {
-    "rows, logistic": Method(
-        _rows("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")
+    "pointwise-logistic": _pointwise("logistic", "logistic", _ALL),
+    "pairwise-logistic": _pairwise("logistic", "logistic", _ALL),
+    "pairwise-squared-hinge": _pairwise("squared_hinge", "squared hinge", ("auc", "wmw", "ndcg")),
+    "pointwise-squared-hinge": _pointwise("squared_hinge", "squared hinge", _TWO_CLASSES),
+    "pointwise-exponential": _pointwise("exponential", "exponential", ("pos_at_top",)),
+    "top-1-percent": _top(1, ("pos_at_top",)),
+    "top-push": Method(
+        "squared hinge loss against the highest-scoring negative",
+        lambda parameter: TopPush(),
+        ("pos_at_top",),
     ),
-    "pairs, logistic": Method(
-        _pairs("logistic"), ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")
+    "top-share": Method(
+        "squared hinge loss against the negatives up to the false positive rate of the measure",
+        lambda parameter: TopRanker(at=parameter or 0.05),
+        ("pauc",),
     ),
-    "pairs, squared hinge": Method(_pairs("squared_hinge"), ("auc", "wmw", "ndcg")),
-    "rows, squared hinge": Method(
-        _rows("squared_hinge"), ("auc", "ap", "pos_at_top", "pauc", "recall")
+    "top-20-percent": _top(20),
+    "top-5-percent": _top(5),
+    "pairwise-exponential": _pairwise("exponential", "exponential"),
+    "pairwise-hinge": _pairwise("hinge", "hinge"),
+    "partial-auc-hinge": Method(
+        "hinge bound of the partial AUC",
+        lambda parameter: PartialAUCRanker(fpr_range=(0.0, parameter or 0.1)),
     ),
-    "rows, exponential": Method(_rows("exponential"), ("pos_at_top",)),
-    "top 1 %, squared hinge": Method(_top(0.01), ("pos_at_top",)),
-    "top, squared hinge": Method(lambda parameter: TopPush(), ("pos_at_top",)),
-    "top share, squared hinge": Method(
-        lambda parameter: TopRanker(at=parameter or 0.05), ("pauc",)
+    "average-precision-hinge": Method(
+        "hinge bound of average precision", lambda parameter: MAPRanker()
     ),
-    "top 20 %, squared hinge": Method(_top(0.2), ()),
-    "top 5 %, squared hinge": Method(_top(0.05), ()),
-    "pairs, exponential": Method(_pairs("exponential"), ()),
-    "pairs, hinge": Method(_pairs("hinge"), ()),
-    "partial AUC, hinge": Method(
-        lambda parameter: PartialAUCRanker(fpr_range=(0.0, parameter or 0.1)), ()
-    ),
-    "average precision, hinge": Method(lambda parameter: MAPRanker(), ()),
 }
-MAPS: dict[str, Callable[[int], Any]] = {
+# Names up to version 0.1, still accepted.
+OLD_METHOD_NAMES = {
+    "rows, logistic": "pointwise-logistic",
+    "pairs, logistic": "pairwise-logistic",
+    "pairs, squared hinge": "pairwise-squared-hinge",
+    "rows, squared hinge": "pointwise-squared-hinge",
+    "rows, exponential": "pointwise-exponential",
+    "top 1 %, squared hinge": "top-1-percent",
+    "top, squared hinge": "top-push",
+    "top share, squared hinge": "top-share",
+    "top 20 %, squared hinge": "top-20-percent",
+    "top 5 %, squared hinge": "top-5-percent",
+    "pairs, exponential": "pairwise-exponential",
+    "pairs, hinge": "pairwise-hinge",
+    "partial AUC, hinge": "partial-auc-hinge",
+    "average precision, hinge": "average-precision-hinge",
+}
+FEATURE_MAPS: dict[str, Callable[[int], Any]] = {
     "nystroem": lambda seed: Nystroem(n_components=300, random_state=seed),
     "fourier": lambda seed: RBFSampler(n_components=500, gamma="scale", random_state=seed),
     "quadratic": lambda seed: QuadraticFeatures(),
@@ -84,24 +112,40 @@ MAPS: dict[str, Callable[[int], Any]] = {
 
 
 def method_names(metric: str | None = None) -> list[str]:
-    """The methods that `Ranker` tries for a measure, or all that it knows.
+    """Names of the methods that `Ranker` tries for a measure; of all methods without one.
 
     Examples
     --------
     >>> method_names("auc")
-    ['rows, logistic', 'pairs, logistic', 'pairs, squared hinge', 'rows, squared hinge']
+    ['pointwise-logistic', 'pairwise-logistic', 'pairwise-squared-hinge', 'pointwise-squared-hinge']
     """
     if metric is None:
         return list(METHODS)
     kind = measure_named(metric).kind
-    return [name for name, method in METHODS.items() if kind in method.menus]
+    return [name for name, method in METHODS.items() if kind in method.measures]
+
+
+def method_title(name: str) -> str:
+    """Description of a method for people, such as "logistic loss over pairs"."""
+    return METHODS[resolve_method(name)].title
+
+
+def resolve_method(name: str) -> str:
+    """The name of a method as it is now; a FutureWarning for an old name."""
+    if name in METHODS:
+        return name
+    if name not in OLD_METHOD_NAMES:
+        known = "; ".join(f"{each} ({method.title})" for each, method in METHODS.items())
+        raise ValueError(f"There is no method {name!r}. Choose among {known}.")
+    current = OLD_METHOD_NAMES[name]
+    text = f"The method {name!r} is now {current!r}; the old name will be removed in version 0.3."
+    warnings.warn(text, FutureWarning, stacklevel=stacklevel_outside())
+    return current
 
 
 def fitted_scaler(scale: bool, X: Any, weight: Any) -> Any:
-    """To unit variance, or sparse columns to a largest size of 1; None where nothing is to be
-    scaled.
-
-    Rows of no weight have no say.
+    """A fitted scaler to unit variance, of sparse columns to a largest absolute value of 1; None
+    without `scale`. Rows of weight zero are ignored.
     """
     if not scale:
         return None
@@ -110,17 +154,17 @@ def fitted_scaler(scale: bool, X: Any, weight: Any) -> Any:
     return StandardScaler().fit(X, sample_weight=weight)
 
 
-def named_maps(maps: Any, seed: int) -> dict[str, Any]:
-    """The maps that are to be tried, each under a name of its own."""
-    found: dict[str, Any] = {}
-    for each in [maps] if isinstance(maps, str) or hasattr(maps, "fit") else maps or ():
-        if isinstance(each, str) and each not in MAPS:
+def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:
+    """Feature maps to be tried, each under a unique name."""
+    named: dict[str, Any] = {}
+    for item in [maps] if isinstance(maps, str) or hasattr(maps, "fit") else maps or ():
+        if isinstance(item, str) and item not in FEATURE_MAPS:
             raise ValueError(
-                f"There is no map {each!r}; choose among {', '.join(MAPS)}, or give a transformer."
+                f"There is no map {item!r}; choose among {', '.join(FEATURE_MAPS)}, or give a "
+                "transformer."
             )
-        kind = each if isinstance(each, str) else type(each).__name__
-        same = sum(name.partition(" ")[0] == kind for name in found)
-        found[f"{kind} {same + 1}" if same else kind] = (
-            MAPS[each](seed) if isinstance(each, str) else clone(each)
-        )
-    return found
+        kind = item if isinstance(item, str) else type(item).__name__
+        same = sum(name.partition(" ")[0] == kind for name in named)
+        transformer = FEATURE_MAPS[item](seed) if isinstance(item, str) else clone(item)
+        named[f"{kind} {same + 1}" if same else kind] = transformer
+    return named

@@ -1,5 +1,5 @@
-"""The ranker for a measure: methods and penalties are tried by cross-validation, and the best is
-fitted on all rows.
+"""`Ranker`: the method and penalty that are best for a measure in cross-validation, fitted on all
+rows.
 """
 
 import warnings
@@ -21,98 +21,99 @@ from forerank.estimators.base import BaseRanker, available_or_remedy, refuse_mor
 from forerank.metrics.ranking import query_numbers
 from forerank.metrics.registry import measure_named, metric_function, takes_grades
 from forerank.selection.calibration import (
-    calibration_folds,
+    calibration_splits,
     fitted_sigmoid,
     out_of_fold_scores,
     sigmoid,
 )
+from forerank.selection.dataset import Dataset, stratified_sample
 from forerank.selection.methods import fitted_scaler, method_names
-from forerank.selection.search import Data, Search, drawn
+from forerank.selection.search import Search
+from forerank.selection.summary import learning_curve, reason
 from forerank.solvers.path import check_alphas
 
 __all__ = ["Ranker", "method_names", "metric_function"]
 
 
 class Ranker(BaseRanker):
-    """The best linear ranker for a measure: method and penalty are chosen by cross-validation.
+    """The best linear ranker for a measure: method and penalty are selected by cross-validation.
 
     Parameters
     ----------
     metric : {"auc", "ap", "pos_at_top", "wmw", "ndcg@k", "pauc@fpr", "recall@k"}, default="auc"
-        What is to be good, such as "recall@50" or "pauc@0.05". "wmw", the share of pairs in order
-        (AUC where there are two classes), and "ndcg@k" take grades. "recall@k" and "ndcg@k" look at
-        the first k rows of a list of `list_rows` rows, and at as large a share of the rows of a
-        fold; with groups, k counts the rows of a group.
+        The measure, such as "recall@50" or "pauc@0.05". "wmw", the share of pairs in order (AUC for
+        two classes), and "ndcg@k" take grades. "recall@k" and "ndcg@k" are of the first k rows of a
+        list of `list_rows` rows, and in a fold of the same share of its rows; with groups, k counts
+        rows of a group.
     methods : "auto" or list of str, default="auto"
-        Names from `method_names()`; "auto" tries those that may be the best for the measure.
+        Names from `method_names()`; "auto" tries those that are often the best for the measure.
     alphas : int or array-like, default=10
-        The penalties, or how many, from 10 to 1e-7 in equal ratios.
+        The penalties, or their number, from 10 to 1e-7 in equal ratios.
     cv : int, splitter or iterable, default=5
-        Folds; an integer means stratified ones, or folds of whole groups where there are groups.
-        There are no more than the smaller class has rows.
+        Folds; an integer means stratified folds, or folds of complete groups if there are groups.
+        There are never more than rows of the smaller class.
     scale : bool, default=True
-        Whether columns are brought to one scale inside the folds: to unit variance, sparse ones to
-        a largest size of 1.
+        Whether columns are scaled inside the folds: to unit variance, sparse ones to a largest
+        absolute value of 1.
     maps : list, optional
-        Nonlinear maps to try as well, each with the first two methods: "nystroem", "fourier",
-        "quadratic", or transformers.
+        Nonlinear feature maps to try as well, each with the first two methods: "nystroem",
+        "fourier", "quadratic", or transformers.
     time_budget : float, optional
-        Seconds after which nothing new is tried; the first method is always tried on one fold.
+        Seconds after which no fit is started; the first method is always tried on one fold.
     search_rows : int or None, default=100_000
-        Beyond so many rows the choice is made on that many of them, drawn at random; the fit is on
-        all. None: on all, as where `cv` lists the rows of each fold. Probabilities are calibrated
-        on as many.
+        Largest number of rows in the search; of more rows a random sample is taken, and the final
+        fit is on all. None: no limit. Without effect if `cv` lists row numbers. Probabilities are
+        calibrated on at most as many.
     list_rows : int, optional
-        How many rows the lists have of which "recall@k" and "ndcg@k" look at the first k; by
-        default as many as X.
+        Number of rows of the lists whose first k rows "recall@k" and "ndcg@k" count; by default
+        that of X.
     calibrate : bool, default=False
-        Whether to give probabilities (`predict_proba`), of two classes and without groups. A
-        sigmoid is fitted to the scores of rows in test folds (those of `cv`, or five where `cv`
-        lists rows), each by the chosen method and penalty fitted on the other rows. It rises with
-        the score: the ranking stays as it is.
+        Whether to offer probabilities (`predict_proba`), for two classes and without groups. A
+        sigmoid is fitted to out-of-fold scores (folds of `cv`, or five if `cv` lists row numbers).
+        It increases with the score: the ranking does not change.
     n_jobs : int, optional
         Threads over methods and folds.
     random_state : int, RandomState or None, default=None
-        For the folds and the maps.
+        For the folds and the feature maps.
     verbose : bool, default=False
-        Whether to say what is being done.
+        Whether to print a line for each path of fits.
 
     Attributes
     ----------
     best_method_ : str
     best_alpha_ : float
     best_score_ : float
-        The mean of the measure over the test folds, of the best of all that was tried: a little too
-        good.
+        The mean of the measure over the test folds; the highest of all candidates, and so slightly
+        biased upwards.
     best_estimator_ : Pipeline
-        Scaling, perhaps a map, and the ranker, fitted on all rows.
+        Scaler, feature map if any, and ranker, fitted on all rows.
     reason_ : str
-        Why this method, in a sentence.
+        Why this method was selected, in a sentence.
     cv_results_ : dict
         "method", "alpha", "split0_test_score", ..., "mean_test_score", "std_test_score",
         "rank_test_score", "mean_fit_time", "left_out": an entry for each method and alpha. NaN
-        where nothing was measured; "left_out" says why. The choice goes by means over an alpha and
-        its two neighbours, which are less noisy.
+        where nothing was measured; "left_out" is the reason. The selection compares means over an
+        alpha and its two neighbours, which are less noisy.
     calibration_ : array of shape (2,)
         Slope and offset: the probability is 1 / (1 + exp(-(slope * score + offset))). Only with
-        `calibrate`, which also moves `intercept_` so that a score is positive where the probability
-        is above one half; the offset is zero then.
+        `calibrate`, which also shifts `intercept_` so that a score is positive if the probability
+        is above one half; the offset is then zero.
     learning_curve_ : dict
         "rows", "scores", "std": the measure with a quarter, a half and all of the training rows of
         a fold, its mean and standard deviation over the folds; "more_data_helps"; "sentence".
     coef_ : array of shape (1, n_features)
-        For the columns of X as they are; not there with a map.
+        For the unscaled columns of X; absent with a feature map.
     intercept_ : array of shape (1,)
     classes_ : array
     n_features_in_ : int
     feature_names_in_ : array
-        Only where X has column names.
+        Only if X has column names.
 
     Notes
     -----
-    Cost: folds x methods paths of penalties, each two to four times one fit. Methods that are
-    behind by three standard errors on the first folds are left out of the others; beyond 20,000
-    training rows they first have to show on 8,000 of them that they may win.
+    Cost: folds x methods paths of penalties, each two to four times one fit. Methods that trail by
+    three standard errors on the first folds are dropped; above 20,000 training rows, methods are
+    first compared on 8,000 of them.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class Ranker(BaseRanker):
     0.997
     """
 
-    # Of rankers that were saved before they had these parameters.
+    # Defaults for model files written before these parameters existed.
     list_rows: int | None = None
     calibrate = False
 
@@ -171,19 +172,18 @@ class Ranker(BaseRanker):
         sample_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Choose a method and a penalty, and fit them on all rows.
+        """Select a method and a penalty, and fit them on all rows.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes, the one that sorts last ahead; or grades, higher ahead of lower, for "wmw"
-            and "ndcg@k".
+            Two classes, the larger label ranked above the other; or grades, for "wmw" and
+            "ndcg@k".
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the rows, in the fits and in the measure.
+            Nonnegative weights of the rows, in fits and measures.
         qid : array-like of shape (n_samples,), optional
-            The group of each row. Pairs are formed, and measures taken, inside groups; a group lies
-            in one fold.
+            The group of each row. Pairs and measures are within groups; a group is in one fold.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Ranker(BaseRanker):
             check_number("search_rows", self.search_rows, low=10, integer=True)
         if self.list_rows is not None:
             check_number("list_rows", self.list_rows, low=1, integer=True)
-        data = self._data(X, y, sample_weight, qid)
+        data = self._dataset(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
         if not measure.graded:
             refuse_more_than_two(
@@ -204,29 +204,27 @@ class Ranker(BaseRanker):
                 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).',
             )
         self._check_calibration(data)
-        n_list = self.list_rows or data.y.size
-        if measure.kind == "recall" and data.group is None and (measure.k or 0) >= n_list:
+        n = self.list_rows or data.y.size
+        if measure.kind == "recall" and data.group is None and (measure.k or 0) >= n:
             raise ValueError(
-                f"metric={self.metric!r}: the first {measure.k} of {n_list} rows are all of them."
+                f"metric={self.metric!r}: the list has {n} rows, all of which are among the first "
+                f"{measure.k}; give a smaller k."
             )
         search = Search(self, measure, alphas, data, graded)
         with warnings.catch_warnings():
-            # Of single fits within folds: not converged, nothing learnt, groups without pairs.
-            # Here, since filters are not safe to set in threads.
+            # Warnings of single fits, such as groups without pairs. Filters are not safe to set in
+            # threads.
             warnings.simplefilter("ignore", UserWarning)
             search.run()
-            chosen, place = search.best()
-            self.learning_curve_ = search.learning_curve(chosen, float(alphas[place]))
-        self.best_method_ = chosen.name
-        self.best_alpha_ = float(alphas[place])
-        self.best_score_ = float(search.means(chosen)[place])
+            selected, position = search.best()
+            alpha = float(alphas[position])
+            self.learning_curve_ = learning_curve(search, selected, alpha)
+        self.best_method_, self.best_alpha_ = selected.name, alpha
+        self.best_score_ = float(selected.means[position])
         self.cv_results_ = search.table()
-        self.reason_ = search.reason(chosen, place)
-        self._refit(
-            clone(chosen.ranker),
-            None if chosen.map is None else clone(search.maps[chosen.map]),
-            data,
-        )
+        self.reason_ = reason(search, selected, position)
+        feature_map = None if selected.map is None else clone(search.maps[selected.map])
+        self._fit_selected(clone(selected.ranker), feature_map, data)
         return self
 
     def refit(
@@ -236,8 +234,7 @@ class Ranker(BaseRanker):
         sample_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Fit the chosen method and penalty on other rows, such as all of them; what was tried and
-        found stays.
+        """Fit the selected method and penalty on other rows; the results of the search stay.
 
         Parameters
         ----------
@@ -252,40 +249,36 @@ class Ranker(BaseRanker):
         before = dict(vars(self))
         steps = self.best_estimator_.named_steps
         try:
-            mapped = clone(steps["map"]) if "map" in steps else None
-            self._refit(clone(steps["rank"]), mapped, self._data(X, y, sample_weight, qid))
+            feature_map = clone(steps["map"]) if "map" in steps else None
+            data = self._dataset(X, y, sample_weight, qid)
+            self._fit_selected(clone(steps["rank"]), feature_map, data)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> "Data":
+    def _dataset(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Dataset:
         X, codes = self._read(X, y)
-        return Data(
-            X,
-            self._grades()[codes] if self.classes_.size > 2 else codes,
-            check_weights(sample_weight, codes.size),
-            None if qid is None else _in_order(query_numbers(qid, codes.size)),
-        )
+        labels = self._grades()[codes] if self.classes_.size > 2 else codes
+        group = None if qid is None else _numbered_by_appearance(query_numbers(qid, codes.size))
+        return Dataset(X, labels, check_weights(sample_weight, codes.size), group)
 
     def _grades(self) -> NDArray:
-        """The labels as gains: numbers from the lowest on where that is negative, others by their
-        place.
-        """
+        """Gains of the classes: numeric labels, shifted if some are negative; else class numbers."""
         labels = self.classes_
         if labels.dtype.kind in "biuf":
             return labels if labels.min() >= 0 else labels - labels.min()
         return np.arange(labels.size)
 
-    def _refit(self, ranker: Any, mapped: Any, data: Data) -> None:
+    def _fit_selected(self, ranker: Any, feature_map: Any, data: Dataset) -> None:
         ranker.set_params(alpha=self.best_alpha_)
-        self.best_estimator_ = self._pipeline(ranker, mapped, data)
+        self.best_estimator_ = self._pipeline(ranker, feature_map, data)
         for name in ("coef_", "intercept_", "calibration_"):
             self.__dict__.pop(name, None)
         if self.calibrate:
-            self._calibrate(ranker, mapped, data)
-        if mapped is None:
+            self._calibrate(ranker, feature_map, data)
+        if feature_map is None:
             w = ranker.coef_[0].copy()
             shift = 0.0
             scaler = self.best_estimator_.named_steps.get("scale")
@@ -295,36 +288,36 @@ class Ranker(BaseRanker):
             self.coef_ = w[None, :]
             self.intercept_ = ranker.intercept_ - shift
 
-    def _pipeline(self, ranker: Any, mapped: Any, data: Data) -> Pipeline:
-        """Scaling, map and ranker, each fitted on these rows."""
+    def _pipeline(self, ranker: Any, feature_map: Any, data: Dataset) -> Pipeline:
+        """Scaler, feature map and ranker, each fitted on these rows."""
         scaler = fitted_scaler(self.scale, data.X, data.weight)
         steps: list[tuple[str, Any]] = [] if scaler is None else [("scale", scaler)]
         Z = data.X if scaler is None else scaler.transform(data.X)
-        if mapped is not None:
-            steps.append(("map", mapped.fit(Z)))
-            Z = mapped.transform(Z)
-        ranker.fit(Z, data.y, **data.passed_to(ranker))
+        if feature_map is not None:
+            steps.append(("map", feature_map.fit(Z)))
+            Z = feature_map.transform(Z)
+        ranker.fit(Z, data.y, **data.fit_arguments(ranker))
         return Pipeline([*steps, ("rank", ranker)])
 
-    # -- probabilities --
+    # --- Probabilities ---
 
-    def _check_calibration(self, data: Data) -> None:
+    def _check_calibration(self, data: Dataset) -> None:
         if not self.calibrate:
             return
         if self.classes_.size > 2:
             raise ValueError(
-                f"calibrate=True: probabilities are of two classes, and y has {self.classes_.size}. Make y binary "
+                f"calibrate=True needs two classes, and y has {self.classes_.size}. Make y binary "
                 "(y == label), or set calibrate=False."
             )
         if data.group is not None:
             raise ValueError(
-                "calibrate=True: scores that rank within groups (qid) are not comparable between groups, so they have "
-                "no probabilities. Leave qid out, or set calibrate=False."
+                "calibrate=True: scores that rank within groups (qid) are not comparable between "
+                "groups, so they have no probabilities. Omit qid, or set calibrate=False."
             )
 
-    def _calibrate(self, ranker: Any, mapped: Any, data: Data) -> None:
-        """Fit the sigmoid, and move the intercept of the fitted ranker so that zero has the
-        probability one half.
+    def _calibrate(self, ranker: Any, feature_map: Any, data: Dataset) -> None:
+        """Fit the sigmoid, and shift the intercept so that a score of zero has the probability one
+        half.
         """
         self._check_calibration(data)
         if data.weight is not None and not data.weight.all():
@@ -332,44 +325,44 @@ class Ranker(BaseRanker):
         random = check_random_state(self.random_state)
         sample_seed, fold_seed = random.randint(np.iinfo(np.int32).max, size=2).tolist()
         if self.search_rows is not None and data.y.size > self.search_rows:
-            data = data.take(drawn(data.y, None, int(self.search_rows), sample_seed))
-        folds = calibration_folds(self.cv, data, fold_seed)
-        if not folds:
+            data = data.take(stratified_sample(data.y, None, int(self.search_rows), sample_seed))
+        splits = calibration_splits(self.cv, data, fold_seed)
+        if not splits:
             raise ValueError(
-                "calibrate=True needs folds with rows of both classes: at least two rows of each class, and of a "
-                "splitter in cv folds that have both classes among their training rows."
+                "calibrate=True needs at least two rows of each class, and folds with both classes "
+                "among their training rows if cv is a splitter."
             )
 
-        def fitted(rows: Data) -> Pipeline:
-            return self._pipeline(clone(ranker), None if mapped is None else clone(mapped), rows)
+        def fitted(rows: Dataset) -> Pipeline:
+            transformer = None if feature_map is None else clone(feature_map)
+            return self._pipeline(clone(ranker), transformer, rows)
 
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # of single fits: what they say, the fit on all rows says
-            scores, rows = out_of_fold_scores(fitted, data, folds, self.n_jobs)
+            # The fit on all rows gives the same warnings as the fits in the folds.
+            warnings.simplefilter("ignore", UserWarning)
+            scores, rows = out_of_fold_scores(fitted, data, splits, self.n_jobs)
         weight = None if data.weight is None else data.weight[rows]
         slope, offset = fitted_sigmoid(scores, data.y[rows] == 1, weight)
         if slope > 0.0:
             ranker.intercept_ = ranker.intercept_ + offset / slope
             offset = 0.0
         else:
-            warnings.warn(
-                "The scores do not separate the classes on rows that were not fitted: predict_proba gives every row "
-                "the share of the positive class. Check the columns, or set calibrate=False.",
-                UserWarning,
-                stacklevel=stacklevel_outside(),
+            text = (
+                "The scores do not separate the classes on held-out rows, so predict_proba gives "
             )
+            text += "every row the share of the positive class. Check the columns, or set "
+            text += "calibrate=False."
+            warnings.warn(text, UserWarning, stacklevel=stacklevel_outside())
         self.calibration_ = np.array([slope, offset])
 
     def _remedy(self) -> str | None:
         if self.calibrate:
             return None
-        return "Ranker gives probabilities where they are asked for: set calibrate=True, and fit again."
+        return "Ranker predicts probabilities only with calibrate=True; set it and fit again."
 
     @available_or_remedy(_remedy)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the two classes, where `calibrate` is set; they rise with the score.
+        """Probabilities of the two classes, if `calibrate` is set; they increase with the score.
 
         Parameters
         ----------
@@ -386,7 +379,7 @@ class Ranker(BaseRanker):
         return np.column_stack([1.0 - p, p])
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Scores: the higher, the further ahead. Cost: one product with X, or that of the map.
+        """Scores; rows with higher scores rank above others. Cost: one product with X, or the map.
 
         Parameters
         ----------
@@ -403,7 +396,7 @@ class Ranker(BaseRanker):
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row, as the chosen ranker cuts its scores."""
+        """The class of each row, by the thresholds of the selected ranker."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.classes_.size == 2:
@@ -414,11 +407,10 @@ class Ranker(BaseRanker):
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: Any = None
     ) -> float:
-        """The measure that the ranker was chosen for, on these rows; as a search by that measure
-        would score them.
+        """The measure that the ranker was selected by, on these rows.
 
-        The rows are a list, and k of "recall@k" and "ndcg@k" counts its rows. Where `list_rows` is
-        given they are a part of a list of so many rows, and as large a share of them is looked at.
+        The k of "recall@k" and "ndcg@k" counts these rows; if `list_rows` is given, the first
+        k / list_rows of them count.
 
         Parameters
         ----------
@@ -440,7 +432,7 @@ class Ranker(BaseRanker):
         return measure.function(labels, scores, sample_weight=sample_weight, qid=qid)
 
 
-def _in_order(group: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Groups numbered as they come, however they were labelled."""
+def _numbered_by_appearance(group: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Groups numbered in the order of their first rows."""
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]

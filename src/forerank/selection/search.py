@@ -1,13 +1,12 @@
-"""The search behind `Ranker`: folds, candidates along paths of penalties, and who is left out
-early.
+"""State of the search of `Ranker`: folds, candidate methods along paths of penalties, and which
+candidates are still active.
 
 Each method is fitted along a path of penalties, which costs little more than one fit. Methods that
-are clearly behind after the first folds are left out of the others. Nothing but a time budget looks
-at the clock.
+are clearly worse after the first folds are dropped. Results depend on the clock only through a time
+budget.
 """
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from time import perf_counter
@@ -15,48 +14,50 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.stats import rankdata
-from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
-from forerank._text import counted
-from forerank._typing import Index, Matrix, Vector
-from forerank._validation import check_number
+from forerank._typing import Index, Vector
 from forerank.design import make_design
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
-from forerank.selection.methods import METHODS, fitted_scaler, method_names, named_maps
+from forerank.selection.dataset import (
+    Dataset,
+    Split,
+    assign_blocks,
+    make_splits,
+    stratified_order,
+    stratified_sample,
+)
+from forerank.selection.methods import (
+    METHODS,
+    fitted_scaler,
+    method_names,
+    named_feature_maps,
+    resolve_method,
+)
 
-__all__ = ["Candidate", "Data", "Search", "drawn", "quick"]
+__all__ = ["Candidate", "Search", "best_positions", "smoothed", "with_loose_tolerance"]
 
-
-# Test rows are dealt into so many blocks; a method that is behind by so many standard errors of its
-# mean difference over the blocks is left out.
+# Test rows are split into this many blocks; a method is dropped when it trails the best one by this
+# many standard errors of their mean difference over the blocks.
 _BLOCKS = 8
 _STANDARD_ERRORS = 3.0
-# Beyond so many training rows, methods are first tried on so many of them.
+# Above this many training rows, methods are first tried on a sample of them of this size.
 _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
-# Fits within the folds stop earlier than the last one: measures do not see the difference.
-_TOL = {"gradient": 3e-3, "gap": 1e-3}
-# A gain of the measure from twice the rows that is not worth having, as a share of it; and the rows
-# of the smaller class below which folds have nothing to say about that.
-_NO_GAIN = 0.01
-_FEWEST_FOR_A_CURVE = 30
-# With search_rows, so many rows of the rarest class are kept, or all.
-_FEWEST_OF_A_CLASS = 200
-# Where nothing can be tried.
+# Tolerances of fits within the folds, by stopping criterion: measures do not change below them.
+_LOOSE_TOL = {"gradient": 3e-3, "gap": 1e-3}
+# Penalty if there are no folds to compare penalties on.
 _DEFAULT_ALPHA = 1e-3
 
 
 @dataclass
 class Candidate:
-    """A method on the columns or on a map of them, and how it did: a row per fold, a column per
+    """A method on the columns or on a feature map, and its results: a row per fold, a column per
     alpha.
     """
 
@@ -66,596 +67,315 @@ class Candidate:
     results: Vector
     seconds: float = 0.0
     fits: int = 0
-    left_out: str | None = None
-    # Of the penalty that did best, by fold.
+    dropped: str | None = None  # reason why it is no longer tried
+    # Test scores of the penalty with the highest value, by number of the fold.
     test_scores: dict[int, Vector] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.method if self.map is None else f"{self.map}: {self.method}"
 
+    @property
+    def measured(self) -> Vector:
+        """Results of the folds that have any."""
+        return self.results[np.isfinite(self.results).any(axis=1)]
 
-@dataclass(frozen=True)
-class Data:
-    """The rows of a problem."""
-
-    X: Matrix
-    y: NDArray
-    weight: Vector | None
-    group: NDArray[np.integer] | None
-
-    def take(self, rows: Index) -> "Data":
-        return Data(
-            self.X[rows],
-            self.y[rows],
-            None if self.weight is None else self.weight[rows],
-            None if self.group is None else self.group[rows],
-        )
-
-    def with_columns(self, X: Matrix) -> "Data":
-        return replace(self, X=X)
-
-    def passed_to(self, ranker: Any) -> dict[str, Any]:
-        """What the fit of a ranker takes beside X and y."""
-        taken = signature(ranker.fit).parameters
-        found = {"sample_weight": self.weight, "qid": self.group}
-        return {name: value for name, value in found.items() if value is not None and name in taken}
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Training and test rows of a fold, scaled and mapped; `n_list` rows are a whole list."""
-
-    number: int
-    train: Data
-    test: Data
-    n_list: int
-
-    def measured(self, measure: Measure, scores: Vector, rows: Index | None = None) -> float:
-        """The measure on the test rows, or some of them; NaN where they are of one class."""
-        data = self.test if rows is None else self.test.take(rows)
-        scores = scores if rows is None else scores[rows]
-        function = measure.for_rows(
-            scores.size, self.n_list, grouped=data.group is not None
-        ).function
-        try:
-            return float(function(data.y, scores, sample_weight=data.weight, qid=data.group))
-        except ValueError:  # one class only
-            return np.nan
+    @property
+    def means(self) -> Vector:
+        """Means over the folds, by alpha; NaN for penalties that lack a fold the candidate has."""
+        values = self.measured
+        return values.mean(axis=0) if values.size else np.full(self.results.shape[1], np.nan)
 
 
 class Search:
-    """Folds, candidates, and who is still in it."""
+    """State of the search: folds, candidates, and the time used.
+
+    Attributes
+    ----------
+    data : Dataset
+        The rows to search on, a sample of those given if these are many.
+    splits : list of Split
+    candidates : list of Candidate
+    maps : dict
+        Feature maps by name.
+    measure : Measure
+        With the depth of the complete list in its title.
+    list_rows : int
+        Rows of the complete list, for measures of the first k.
+    notes : list of str
+        For the user.
+    """
 
     def __init__(
-        self, ranker: Any, measure: Measure, alphas: Vector, data: Data, graded: bool
+        self, ranker: Any, measure: Measure, alphas: Vector, data: Dataset, graded: bool
     ) -> None:
         self.ranker, self.alphas, self.data, self.graded = ranker, alphas, data, graded
         self.begin = perf_counter()
-        self.remarks: list[str] = []
+        self.notes: list[str] = []
         self.random = check_random_state(ranker.random_state)
-        self.n_list = ranker.list_rows or data.y.size
-        self.measure = measure.for_rows(self.n_list, self.n_list, grouped=data.group is not None)
-        self.maps = named_maps(ranker.maps, self._seed())
+        n = self.list_rows = ranker.list_rows or data.y.size
+        self.measure = measure.for_rows(n, n, grouped=data.group is not None)
+        self.maps = named_feature_maps(ranker.maps, self._seed())
         self._sample()
-        self.folds = self._split()
-        n_folds = len(self.folds)
-        self.candidates = [
-            Candidate(method, name, made, np.full((n_folds, alphas.size), np.nan))
-            for method, name, made in self._menu()
-        ]
-
-    def _sample(self) -> None:
-        """Fewer rows, where there are many and folds are not given by their numbers."""
-        data, most = self.data, self.ranker.search_rows
-        by_numbers = not isinstance(self.ranker.cv, int | np.integer) and not hasattr(
-            self.ranker.cv, "split"
-        )
-        if most is None or by_numbers or data.y.size <= most:
-            return
-        some = drawn(data.y, data.group, int(most), self._seed())
-        if some.size < data.y.size:
-            self.data = data.take(some)
-            self.remarks.append(f"the choice was made on {some.size:,} of {data.y.size:,} rows")
-
-    # -- what is tried --
-
-    def _menu(self) -> Iterator[tuple[str, str | None, Any]]:
-        given = self.ranker.methods
-        if isinstance(given, str) and given != "auto":
-            given = [given]
-        names = method_names(self.ranker.metric) if isinstance(given, str) else list(given)
-        if not names:
-            raise ValueError('methods is empty; name some, or leave it at "auto".')
-        fitting = []
-        for name in names:
-            if name not in METHODS:
-                raise ValueError(
-                    f"There is no method {name!r}; choose among {', '.join(map(repr, METHODS))}."
-                )
-            made = METHODS[name].make(self.measure.parameter)
-            if self.graded:
-                if not hasattr(made, "graph"):
-                    continue
-                made.set_params(graph="order")
-            if self.data.group is not None and isinstance(
-                made, TopRanker | TopPush | PartialAUCRanker | MAPRanker
-            ):
-                continue
-            if (
-                self.data.weight is not None
-                and "sample_weight" not in signature(made.fit).parameters
-            ):
-                continue
-            fitting.append((name, made))
-        if not fitting:
-            what = " and ".join(
-                text
-                for text, there in (
-                    ("grades", self.graded),
-                    ("groups", self.data.group is not None),
-                    ("sample weights", self.data.weight is not None),
-                )
-                if there
-            )
-            raise ValueError(
-                f"None of the methods {', '.join(map(repr, names))} takes {what}; methods over pairs do."
-            )
-        yield from ((name, None, made) for name, made in fitting)
-        for map_name in self.maps:
-            yield from ((name, map_name, clone(made)) for name, made in fitting[:2])
-
-    def _split(self) -> list[tuple[Index, Index]]:
-        """Training and test rows of the folds; none where there is too little to split."""
-        data, cv = self.data, self.ranker.cv
-        splitter: Any
-        if isinstance(cv, int | np.integer):
-            check_number("cv", int(cv), low=2, integer=True)
-            if data.group is not None:
-                n_splits = min(int(cv), np.unique(data.group).size)
-                splitter = (
-                    GroupKFold(n_splits, shuffle=True, random_state=self._seed())
-                    if n_splits > 1
-                    else None
-                )
-            elif self.graded:  # a grade of a single row is no reason not to try
-                n_splits = min(int(cv), data.y.size // 2)
-                splitter = (
-                    KFold(n_splits, shuffle=True, random_state=self._seed())
-                    if n_splits > 1
-                    else None
-                )
-            else:
-                smallest = int(np.unique(data.y, return_counts=True)[1].min())
-                n_splits = min(int(cv), smallest)
-                splitter = (
-                    StratifiedKFold(n_splits, shuffle=True, random_state=self._seed())
-                    if n_splits > 1
-                    else None
-                )
-                if n_splits < cv:
-                    self.remarks.append(f"the smaller class has {counted(smallest, 'row')} only")
-            if splitter is None:
-                return []
-        else:
-            splitter = check_cv(cv, data.y, classifier=True)
-        folds = [
-            (np.asarray(train), np.asarray(test))
-            for train, test in splitter.split(data.X, data.y, data.group)
-        ]
-        return [(train, test) for train, test in folds if np.unique(data.y[train]).size > 1]
+        self.splits, notes = make_splits(ranker.cv, self.data, graded, self._seed)
+        self.notes += notes
+        self.candidates = self._make_candidates()
 
     def _seed(self) -> int:
         return int(self.random.randint(np.iinfo(np.int32).max))
 
-    # -- trying --
+    def _sample(self) -> None:
+        """Restrict the search to a sample of many rows, unless `cv` lists row numbers."""
+        data, most, cv = self.data, self.ranker.search_rows, self.ranker.cv
+        by_numbers = not isinstance(cv, int | np.integer) and not hasattr(cv, "split")
+        if most is None or by_numbers or data.y.size <= most:
+            return
+        rows = stratified_sample(data.y, data.group, int(most), self._seed())
+        if rows.size < data.y.size:
+            self.data = data.take(rows)
+            self.notes.append(f"the selection was made on {rows.size:,} of {data.y.size:,} rows")
+
+    # --- Candidates ---
+
+    def _make_candidates(self) -> list[Candidate]:
+        given = self.ranker.methods
+        if isinstance(given, str) and given != "auto":
+            given = [given]
+        automatic = isinstance(given, str)
+        names = method_names(self.ranker.metric) if automatic else [*map(resolve_method, given)]
+        if not names:
+            raise ValueError('methods is empty; give names of methods, or "auto".')
+        made = {name: METHODS[name].make(self.measure.parameter) for name in names}
+        rankers = {name: ranker for name, ranker in made.items() if self._supports(ranker)}
+        if not rankers:
+            given_beside = {"grades": self.graded, "groups": self.data.group is not None}
+            given_beside["sample weights"] = self.data.weight is not None
+            needed = " and ".join(what for what, present in given_beside.items() if present)
+            raise ValueError(
+                f"None of the methods {', '.join(map(repr, names))} takes {needed}; pairwise methods do."
+            )
+        pairs: list[tuple[str | None, str, Any]]
+        pairs = [(None, name, ranker) for name, ranker in rankers.items()]
+        for map_name in self.maps:
+            pairs += [(map_name, name, clone(r)) for name, r in list(rankers.items())[:2]]
+        shape = len(self.splits), self.alphas.size
+        return [Candidate(name, map, ranker, np.full(shape, np.nan)) for map, name, ranker in pairs]
+
+    def _supports(self, ranker: Any) -> bool:
+        """Whether a ranker takes grades, groups and weights as far as there are any."""
+        data = self.data
+        if self.graded:
+            if not hasattr(ranker, "graph"):
+                return False
+            ranker.set_params(graph="order")
+        top = isinstance(ranker, TopRanker | TopPush | PartialAUCRanker | MAPRanker)
+        if data.group is not None and top:
+            return False
+        return data.weight is None or "sample_weight" in signature(ranker.fit).parameters
+
+    # --- Fits ---
 
     def run(self) -> None:
-        folds = range(len(self.folds))
+        """Fit all candidates on all folds, and drop those that are clearly worse on the way."""
+        folds = range(len(self.splits))
         several = len(self.candidates) > 1
-        if several and folds and self.folds[0][0].size > _MANY_ROWS:
+        if several and folds and self.splits[0].train.size > _MANY_ROWS:
             self._trial()
-        # The first two folds one by one, since some may be left out after each; then the others
-        # together.
+        # The first two folds one by one, since candidates may be dropped after each.
         rounds = [[k] for k in folds[:2]] + [list(folds[2:])] if several else [list(folds)]
         done: list[int] = []
         for numbers in filter(None, rounds):
-            self._round(numbers)
+            self._fit_round(self.candidates, {k: self.splits[k] for k in numbers})
             done += numbers
             if several and len(done) < len(folds):
-                self._leave_out(done)
+                self._drop(self.candidates, {k: self.splits[k] for k in done})
 
     def _trial(self) -> None:
-        """All methods on some of the rows of a fold, to see which are hopeless."""
-        train, test = self.folds[0]
-        some = train[
-            spread(self.data.take(train), np.random.default_rng(self._seed()))[:_TRIAL_ROWS]
-        ]
-        self.folds.append((some, test))
-        number = len(self.folds) - 1
-        for candidate in self.candidates:
-            candidate.results = np.vstack([candidate.results, np.full(self.alphas.size, np.nan)])
-        self._round([number])
-        self._leave_out([number])
-        self.folds.pop()
-        for candidate in self.candidates:
-            candidate.results = candidate.results[:-1]
-            candidate.test_scores.pop(number, None)
+        """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
+        train, test = self.splits[0].train, self.splits[0].test
+        order = stratified_order(self.data.labels(train), np.random.default_rng(self._seed()))
+        split = Split(train[order[:_TRIAL_ROWS]], test, "a sample of the rows")
+        empty = np.full((1, self.alphas.size), np.nan)
+        trial = [replace(c, results=empty.copy(), test_scores={}) for c in self.candidates]
+        self._fit_round(trial, {0: split})
+        self._drop(trial, {0: split})
+        for candidate, tried in zip(self.candidates, trial, strict=True):
+            candidate.dropped = tried.dropped
+            candidate.seconds, candidate.fits = tried.seconds, tried.fits
 
-    def _round(self, numbers: list[int]) -> None:
-        """Every candidate that is still in, on these folds."""
-        alive = [candidate for candidate in self.candidates if candidate.left_out is None]
+    def _fit_round(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
+        """Fit each active candidate on these splits, and keep its results."""
+        active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
-        for number in numbers:
-            prepared: dict[str | None, Fold] = {}
-            for candidate in alive:
-                if candidate.left_out is None and candidate.map not in prepared:
+        for number, split in splits.items():
+            prepared: dict[str | None, tuple[Dataset, Dataset]] = {}
+            for candidate in active:
+                if candidate.dropped is None and candidate.map not in prepared:
                     try:
-                        prepared[candidate.map] = self._prepared(number, candidate.map)
+                        prepared[candidate.map] = self.prepare(split, candidate.map)
                     except (TypeError, ValueError) as error:
                         if candidate.map is None:
                             raise
-                        candidate.left_out = f"the map fails: {error}"
-                if candidate.left_out is None:
-                    tasks.append((candidate, prepared[candidate.map]))
+                        candidate.dropped = f"the map fails: {error}"
+                if candidate.dropped is None:
+                    tasks.append((candidate, number, split.label, *prepared[candidate.map]))
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
-            delayed(self._follow)(candidate, fold) for candidate, fold in tasks
+            delayed(self._fit_path)(*task) for task in tasks
         )
 
-    def _prepared(self, number: int, map_name: str | None) -> Fold:
-        train, test = (self.data.take(rows) for rows in self.folds[number])
+    def prepare(self, split: Split, map_name: str | None) -> tuple[Dataset, Dataset]:
+        """Training and test rows, scaled and mapped by transformers fitted on the training rows."""
+        train, test = self.data.take(split.train), self.data.take(split.test)
         scaler = fitted_scaler(self.ranker.scale, train.X, train.weight)
         if scaler is not None:
-            train, test = (
-                train.with_columns(scaler.transform(train.X)),
-                test.with_columns(scaler.transform(test.X)),
-            )
+            train, test = (replace(part, X=scaler.transform(part.X)) for part in (train, test))
         if map_name is not None:
             mapped = clone(self.maps[map_name]).fit(train.X)
-            train, test = (
-                train.with_columns(mapped.transform(train.X)),
-                test.with_columns(mapped.transform(test.X)),
-            )
-        return Fold(number, train, test, self.n_list)
+            train, test = (replace(part, X=mapped.transform(part.X)) for part in (train, test))
+        return train, test
 
-    def _follow(self, candidate: Candidate, fold: Fold) -> None:
-        """Fit along the penalties of a fold, and measure."""
-        if self._late() and (candidate is not self.candidates[0] or fold.number > 0):
+    def _fit_path(
+        self, candidate: Candidate, number: int, label: str, train: Dataset, test: Dataset
+    ) -> None:
+        """Fit along the path of penalties, and evaluate each fit on the test rows."""
+        if self.is_late() and (candidate is not self.candidates[0] or number > 0):
             return
         begin = perf_counter()
-        row = candidate.results[fold.number]
-        design = make_design(fold.test.X)
-        best = -np.inf
-        walk = quick(candidate.ranker).iter_path(
-            fold.train.X, fold.train.y, self.alphas, **fold.train.passed_to(candidate.ranker)
+        values = candidate.results[number]
+        design = make_design(test.X)
+        path = with_loose_tolerance(candidate.ranker).iter_path(
+            train.X, train.y, self.alphas, **train.fit_arguments(candidate.ranker)
         )
-        for place, fitted in enumerate(walk):
+        best = -np.inf
+        for position, fitted in enumerate(path):
             candidate.fits += 1
             scores = design.scores(fitted.coef_[0])
-            row[place] = fold.measured(self.measure, scores)
-            if row[place] > best:
-                best = row[place]
-                candidate.test_scores[fold.number] = scores
-        candidate.seconds += perf_counter() - begin
-        self._say(
-            f"fold {fold.number + 1}, {candidate.name}: {np.nanmax(row, initial=-np.inf):.4f}"
-        )
+            values[position] = test.evaluate(self.measure, scores, self.list_rows)
+            if values[position] > best:
+                best = values[position]
+                candidate.test_scores[number] = scores
+        now = perf_counter()
+        candidate.seconds += now - begin
+        if self.ranker.verbose:
+            highest = np.nanmax(values, initial=-np.inf)
+            line = f"{now - self.begin:8.2f} s  {label}, {candidate.name}: {highest:.4f}"
+            print(f"[forerank] {line}", flush=True)
 
-    def _late(self) -> bool:
+    def is_late(self) -> bool:
+        """Whether the time budget is used up."""
         budget = self.ranker.time_budget
         return budget is not None and perf_counter() - self.begin > budget
 
-    def _say(self, line: str) -> None:
-        if self.ranker.verbose:
-            print(f"[forerank] {perf_counter() - self.begin:8.2f} s  {line}", flush=True)
+    # --- Elimination ---
 
-    # -- leaving out --
-
-    def _leave_out(self, numbers: list[int]) -> None:
-        """Leave out who is clearly behind the leader on the same test rows."""
-        numbers = [
-            k for k in numbers if any(k in c.test_scores for c in self.candidates)
-        ]  # not a fold of one class
-        alive = [
-            c
-            for c in self.candidates
-            if c.left_out is None and all(k in c.test_scores for k in numbers)
+    def _drop(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
+        """Drop the candidates that are clearly worse than the best one on the same test rows."""
+        numbers = [k for k in splits if any(k in c.test_scores for c in candidates)]
+        active = [
+            c for c in candidates if c.dropped is None and all(k in c.test_scores for k in numbers)
         ]
-        for candidate in self.candidates:
-            if alive and candidate.left_out is None and candidate not in alive and not self._late():
-                candidate.left_out = "gives no scores"
-        if not alive or not numbers:
+        for candidate in candidates:
+            without = candidate.dropped is None and candidate not in active
+            if active and without and not self.is_late():
+                candidate.dropped = "gives no scores"
+        if not active or not numbers:
             return
-        measured = [k for k in numbers if all(np.isfinite(c.results[k]).any() for c in alive)]
-        leader = max(
-            alive, key=lambda c: float(np.mean([np.nanmax(c.results[k]) for k in measured]))
-        )
-        for candidate in alive:
+        measured = [k for k in numbers if all(np.isfinite(c.results[k]).any() for c in active)]
+
+        def highest(candidate: Candidate) -> float:
+            return float(np.mean([np.nanmax(candidate.results[k]) for k in measured]))
+
+        leader = max(active, key=highest)
+        for candidate in active:
             if candidate is leader:
                 continue
-            differences = np.concatenate([self._by_blocks(leader, candidate, k) for k in measured])
+            parts = [self._block_differences(leader, candidate, k, splits[k]) for k in measured]
+            differences = np.concatenate(parts)
             differences = differences[np.isfinite(differences)]
             if differences.size < 4:
                 continue
             error = float(differences.std(ddof=1)) / np.sqrt(differences.size)
             behind = float(differences.mean())
             if behind > _STANDARD_ERRORS * error and behind > 0.0:
-                where = (
-                    "a part of the rows"
-                    if numbers[0] >= len(candidate.results)
-                    else f"fold {numbers[0] + 1}"
-                )
-                candidate.left_out = f"behind {leader.name} by {behind:.2g} on {where}"
+                where = splits[numbers[0]].label
+                candidate.dropped = f"behind {leader.name} by {behind:.2g} on {where}"
 
-    def _by_blocks(self, leader: Candidate, other: Candidate, number: int) -> Vector:
-        """By how much the leader is ahead on each of some blocks of the test rows."""
-        test = self.data.take(self.folds[number][1])
-        fold = Fold(number, test, test, self.n_list)
-        block = _dealt(test, np.random.default_rng(0))
-        ahead = np.full(_BLOCKS, np.nan)
+    def _block_differences(
+        self, leader: Candidate, other: Candidate, number: int, split: Split
+    ) -> Vector:
+        """The measure of the leader less that of the other, on each block of the test rows."""
+        test = self.data.labels(split.test)
+        block = assign_blocks(test, _BLOCKS, np.random.default_rng(0))
+        differences = np.full(_BLOCKS, np.nan)
         for k in range(_BLOCKS):
             rows = np.flatnonzero(block == k)
             if rows.size > 1:
                 first, second = (
-                    fold.measured(self.measure, c.test_scores[number], rows)
+                    test.labels(rows).evaluate(
+                        self.measure, c.test_scores[number][rows], self.list_rows
+                    )
                     for c in (leader, other)
                 )
-                ahead[k] = first - second
-        return ahead
+                differences[k] = first - second
+        return differences
 
-    # -- choosing --
-
-    def means(self, candidate: Candidate) -> Vector:
-        """The mean over the folds, for penalties that were tried on all folds on which the
-        candidate was.
-        """
-        tried = candidate.results[np.isfinite(candidate.results).any(axis=1)]
-        return tried.mean(axis=0) if tried.size else np.full(self.alphas.size, np.nan)
+    # --- Results ---
 
     def best(self) -> tuple[Candidate, int]:
-        """Candidate and penalty with the highest mean; a penalty's neighbours have a say, since
-        means are noisy.
+        """The candidate and the position of the penalty with the highest smoothed mean.
 
-        Of penalties with the same mean, such as the highest that is possible, the middle one.
+        Of penalties with the same mean, such as the highest possible one, the middle one.
         """
-        finished = [
-            c for c in self.candidates if c.left_out is None and np.isfinite(self.means(c)).any()
-        ]
+        finished = [c for c in self.candidates if c.dropped is None and np.isfinite(c.means).any()]
         if not finished:
-            place = int(np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA))))
-            return self.candidates[0], place
-        most = max(map(self._n_measured, finished))
-        finished = [c for c in finished if self._n_measured(c) == most]
-        smooth = [smoothed(self.means(c)) for c in finished]
+            nearest = np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA)))
+            return self.candidates[0], int(nearest)
+        most = max(len(c.measured) for c in finished)
+        finished = [c for c in finished if len(c.measured) == most]
+        smooth = [smoothed(c.means) for c in finished]
         winner = int(np.argmax([np.nanmax(values) for values in smooth]))
-        return finished[winner], _middle(_highest(smooth[winner]))
+        ties = best_positions(smooth[winner])
+        return finished[winner], int(ties[(ties.size - 1) // 2])
 
     def table(self) -> dict[str, Any]:
-        n_folds = len(self.folds)
-        results = np.concatenate([c.results.T for c in self.candidates]) if n_folds else None
-        n_rows = len(self.candidates) * self.alphas.size
-        means = np.concatenate([self.means(c) for c in self.candidates])
-        found: dict[str, Any] = {
-            "method": np.repeat(
-                np.array([c.name for c in self.candidates], dtype=object), self.alphas.size
-            ).tolist(),
-            "alpha": np.tile(self.alphas, len(self.candidates)),
+        """`cv_results_` of the ranker: an entry per candidate and penalty."""
+        n_alphas, candidates = self.alphas.size, self.candidates
+        results = np.concatenate([c.results.T for c in candidates])
+        means = np.concatenate([c.means for c in candidates])
+        table: dict[str, Any] = {
+            "method": [c.name for c in candidates for _ in self.alphas],
+            "alpha": np.tile(self.alphas, len(candidates)),
         }
-        for k in range(n_folds):
-            found[f"split{k}_test_score"] = (
-                np.full(n_rows, np.nan) if results is None else results[:, k]
-            )
+        table |= {f"split{k}_test_score": results[:, k] for k in range(len(self.splits))}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # nothing measured
-            spread = np.full(n_rows, np.nan) if results is None else np.nanstd(results, axis=1)
-        found["mean_test_score"], found["std_test_score"] = (
-            means,
-            np.where(np.isfinite(means), spread, np.nan),
+            warnings.simplefilter("ignore", RuntimeWarning)  # no value in any fold
+            deviations = np.nanstd(results, axis=1)
+        table["mean_test_score"] = means
+        table["std_test_score"] = np.where(np.isfinite(means), deviations, np.nan)
+        # Means of dropped candidates are over fewer folds: they rank after the others.
+        dropped = np.repeat([c.dropped is not None for c in candidates], n_alphas)
+        key = np.where(np.isfinite(means), -means + 10.0 * dropped, 100.0)
+        table["rank_test_score"] = rankdata(key, method="min").astype(int)
+        table["mean_fit_time"] = np.repeat(
+            [c.seconds / max(c.fits, 1) for c in candidates], n_alphas
         )
-        # Those that were left out have means over fewer folds, and come after the others.
-        behind = np.repeat([c.left_out is not None for c in self.candidates], self.alphas.size)
-        key = np.where(np.isfinite(means), -means + 10.0 * behind, 100.0)
-        found["rank_test_score"] = rankdata(key, method="min").astype(int)
-        seconds = [c.seconds / max(c.fits, 1) for c in self.candidates]
-        found["mean_fit_time"] = np.repeat(seconds, self.alphas.size)
-        found["left_out"] = np.repeat(
-            np.array([c.left_out or "" for c in self.candidates], dtype=object), self.alphas.size
-        ).tolist()
-        return found
-
-    @staticmethod
-    def _n_measured(candidate: Candidate) -> int:
-        return int(np.isfinite(candidate.results).any(axis=1).sum())
-
-    def _margin(self, differences: Vector) -> float:
-        """How far a mean over folds may be from zero by chance: the corrected resampled t-test, at
-        95 %.
-        """
-        n, (train, test) = differences.size, self.folds[0]
-        error = float(differences.std(ddof=1)) * np.sqrt(1.0 / n + test.size / train.size)
-        return float(student.ppf(0.975, n - 1)) * error
-
-    def reason(self, chosen: Candidate, place: int) -> str:
-        """Why the chosen one was chosen."""
-        text = f"Chosen: {chosen.name} (alpha {self.alphas[place]:.3g})"
-        remarks = f" Note that {'; '.join(self.remarks)}." if self.remarks else ""
-        means = self.means(chosen)
-        if not np.isfinite(means[place]):
-            return f"{text}, untried: no fold has rows of both classes on both sides.{remarks}"
-        n_folds = self._n_measured(chosen)
-        text += f", mean {self.measure.phrase} {means[place]:.4f} in {counted(n_folds, 'fold')}"
-        others = [c for c in self.candidates if c is not chosen]
-        rivals = [c for c in others if c.left_out is None and self._n_measured(c) == n_folds]
-        if rivals:
-            text += "; " + self._runner_up(chosen, place, rivals)
-        text += "."
-        dropped = [c.name for c in others if c.left_out is not None]
-        if dropped:
-            text += f" Left out early: {'; '.join(dropped)}."
-        if self._late():
-            text += " The time budget ended the search."
-        ties = _highest(smoothed(means))
-        if ties.size > 1:
-            text += f" {ties.size} penalties reach the same mean; the middle one of them was taken."
-        elif self.alphas.size > 2 and place in (0, self.alphas.size - 1):
-            end = "largest" if place == 0 else "smallest"
-            text += f" The {end} alpha was chosen; one beyond it may be better."
-        return text + remarks
-
-    def _runner_up(self, chosen: Candidate, place: int, rivals: list[Candidate]) -> str:
-        """The best of the others, and whether it differs by more than folds differ.
-
-        Its single best mean may be higher: the choice goes by means over an alpha and its
-        neighbours.
-        """
-        second = max(rivals, key=lambda c: float(np.nanmax(smoothed(self.means(c)))))
-        own, means = float(self.means(chosen)[place]), self.means(second)
-        k = int(np.nanargmax(smoothed(means)))
-        higher = means[k] > own
-        if higher:
-            k = int(np.nanargmax(means))
-        ahead = chosen.results[:, place] - second.results[:, k]
-        ahead = ahead[np.isfinite(ahead)]
-        text = f"{second.name} reached {means[k]:.4f}" + (
-            " at its best single penalty" if higher else ""
-        )
-        if ahead.size < 2:
-            return f"{text}, and one fold does not show which differences are noise"
-        if not ahead.any():
-            return f"{second.name} reached the same in every fold"
-        if abs(float(ahead.mean())) <= self._margin(ahead):
-            return f"{text}, a difference within noise"
-        return f"{text}, but less at the penalties beside it" if higher else text
-
-    def learning_curve(self, chosen: Candidate, alpha: float) -> dict[str, Any]:
-        """Whether more rows would help: the measure with a quarter, a half and all of the rows of a
-        fold.
-        """
-        none = {
-            "rows": [],
-            "scores": [],
-            "std": [],
-            "more_data_helps": False,
-            "sentence": "There are too few rows to say whether more data would help.",
-        }
-        folds = [k for k in range(len(self.folds)) if np.isfinite(chosen.results[k]).any()]
-        if self._late():
-            return none | {"sentence": "There was no time to say whether more data would help."}
-        if (
-            len(folds) < 3
-            or np.unique(self.data.y, return_counts=True)[1].min() < _FEWEST_FOR_A_CURVE
-        ):
-            return none
-        shares = (0.25, 0.5, 1.0)
-        place = int(np.argmin(np.abs(self.alphas - alpha)))
-        results = np.full((len(folds), len(shares)), np.nan)
-        each = np.zeros(results.shape)  # rows, which differ by one or two between folds
-
-        def one(row: int, number: int) -> None:
-            fold = self._prepared(number, chosen.map)
-            results[row, -1] = chosen.results[number, place]
-            each[row, -1] = fold.train.y.size
-            order = spread(fold.train, np.random.default_rng(number))
-            for column, share in enumerate(shares[:-1]):
-                part = fold.train.take(order[: max(2, int(share * order.size))])
-                each[row, column] = part.y.size
-                if np.unique(part.y).size < 2:
-                    continue
-                fitted = quick(chosen.ranker).set_params(alpha=alpha)
-                try:
-                    fitted.fit(part.X, part.y, **part.passed_to(fitted))
-                except ValueError:  # groups of one class
-                    continue
-                results[row, column] = fold.measured(
-                    self.measure, make_design(fold.test.X).scores(fitted.coef_[0])
-                )
-
-        Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
-            delayed(one)(*place) for place in enumerate(folds)
-        )
-        results = results[np.isfinite(results).all(axis=1)]
-        if len(results) < 3:
-            return none
-        sizes = each.mean(axis=0)
-        means = results.mean(axis=0)
-        gain = results[:, 2] - results[:, 1]
-        mean, margin, little = (
-            float(gain.mean()),
-            self._margin(gain),
-            _NO_GAIN * abs(float(means[2])),
-        )
-        helps = mean > margin and mean > little / 10
-        verdict = "more data would help" if helps else "more data would hardly help"
-        if not helps and mean + margin > little:
-            verdict = "whether more data would help, these folds do not say"
-        title = self.measure.phrase
-        sentence = (
-            f"From {int(sizes[1]):,} to {int(sizes[2]):,} rows, {title} goes from {means[1]:.4f} to {means[2]:.4f} "
-            f"({mean:+.4f} ± {margin:.4f}): {verdict}."
-        )
-        return {
-            "rows": [int(size) for size in sizes],
-            "scores": [float(value) for value in means],
-            "std": [float(value) for value in results.std(axis=0, ddof=1)],
-            "more_data_helps": bool(helps),
-            "sentence": sentence,
-        }
+        table["left_out"] = [c.dropped or "" for c in candidates for _ in self.alphas]
+        return table
 
 
-def quick(ranker: Any) -> Any:
-    """A copy that stops as soon as measures cannot tell the difference."""
-    kind = (
-        "gradient"
-        if getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
-        else "gap"
-    )
-    return clone(ranker).set_params(tol=_TOL[kind])
+def with_loose_tolerance(ranker: Any) -> Any:
+    """A copy of the ranker that stops as soon as measures would no longer change."""
+    smooth = getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
+    return clone(ranker).set_params(tol=_LOOSE_TOL["gradient" if smooth else "gap"])
 
 
-def _dealt(test: Data, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The block of each row: whole groups, or each class dealt out evenly."""
-    if test.group is not None:
-        _, group = np.unique(test.group, return_inverse=True)
-        return rng.permutation(int(group.max()) + 1)[group] % _BLOCKS
-    block = np.empty(test.y.size, dtype=np.intp)
-    for label in np.unique(test.y):
-        rows = rng.permutation(np.flatnonzero(test.y == label))
-        block[rows] = np.arange(rows.size) % _BLOCKS
-    return block
-
-
-def spread(train: Data, rng: np.random.Generator) -> Index:
-    """An order of the rows in which every beginning has the shares of the classes, or whole groups."""
-    if train.group is not None:
-        _, group = np.unique(train.group, return_inverse=True)
-        return np.argsort(rng.permutation(int(group.max()) + 1)[group], kind="stable")
-    place = np.empty(train.y.size)
-    for label in np.unique(train.y):
-        rows = np.flatnonzero(train.y == label)
-        place[rows] = rng.permutation(rows.size) / rows.size
-    return np.argsort(place, kind="stable")
-
-
-def drawn(y: NDArray, group: NDArray | None, most: int, seed: int) -> Index:
-    """So many rows, with the shares of the classes, in their order; more where a class is rare."""
-    rarest = int(np.unique(y, return_counts=True)[1].min())
-    size = max(most, int(np.ceil(y.size * min(1.0, _FEWEST_OF_A_CLASS / rarest))))
-    if size >= y.size:
-        return np.arange(y.size)
-    return np.sort(spread(Data(None, y, None, group), np.random.default_rng(seed))[:size])
-
-
-def _highest(values: Vector) -> Index:
-    """The places of the highest value; differences by rounding do not count."""
+def best_positions(values: Vector) -> Index:
+    """Positions of the highest value, up to rounding errors."""
     return np.flatnonzero(values >= np.nanmax(values) - 1e-12)
 
 
-def _middle(places: Index) -> int:
-    return int(places[(places.size - 1) // 2])
-
-
 def smoothed(values: Vector) -> Vector:
-    """Each value with half the weight, its neighbours that are known with a quarter each."""
+    """Each value with weight 2, averaged with its finite neighbours of weight 1."""
     total, weight = np.zeros(values.size), np.zeros(values.size)
     for shift, share in ((-1, 1.0), (0, 2.0), (1, 1.0)):
         moved = np.full(values.size, np.nan)

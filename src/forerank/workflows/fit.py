@@ -19,7 +19,7 @@ from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
 from forerank.models.explain import explain  # noqa: F401  (until compare, report and cli have moved)
 from forerank.selection import Ranker
-from forerank.selection.search import drawn
+from forerank.selection.dataset import stratified_sample
 from forerank.workflows._old_reading import (  # noqa: F401
     _first_rows,
     _is_plain,
@@ -237,7 +237,7 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
         return None
     groups = None if problem.groups is None else problem.groups[rows]
     size, seed = int(model.search_rows), int(model.random_state or 0)
-    some = rows[drawn(problem.y[rows], groups, size, seed)]
+    some = rows[stratified_sample(problem.y[rows], groups, size, seed)]
     if some.size == rows.size:
         return None
     X = problem.prepare(some, some.size)[1]

@@ -18,7 +18,7 @@ from forerank.data.files import first_line
 from forerank.data.problem import RankingProblem
 from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import measure_named, takes_grades
-from forerank.selection.methods import method_names
+from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
 from forerank.workflows.compare.inputs import digest_of
 from forerank.workflows.rankers import make_ranker, with_list_rows
 
@@ -111,7 +111,8 @@ def _from_text(text: str, metric: str, problem: RankingProblem) -> tuple[str, An
     graded = problem.graded
     if text == BASELINE:
         text = "ridge-regression-cv" if graded else "logistic-regression-cv"
-    if text in method_names():
+    if text in METHODS or text in OLD_METHOD_NAMES:
+        text = resolve_method(text)
         return text, _from_forerank("Ranker", {"metric": metric, "methods": [text]}, graded)
     head, params = _parsed(text)
     if head.lower() in _OTHERS:
@@ -133,7 +134,7 @@ def _from_forerank(name: str, params: dict[str, Any], graded: bool) -> Any:
             raise
         raise ValueError(
             f"{error} Other methods are {', '.join(_OTHERS)}, a method of Ranker such as "
-            f"{method_names()[1]!r}, and import paths such as "
+            "pairwise-logistic, and import paths such as "
             "sklearn.ensemble.HistGradientBoostingClassifier."
         ) from None
     if "random_state" in estimator.get_params() and "random_state" not in params:

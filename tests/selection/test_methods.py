@@ -1,0 +1,45 @@
+"""Methods by name: the estimators they make, their titles, and the names of earlier versions."""
+
+import re
+
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from forerank import Ranker, TopPush
+from forerank.selection import method_names, method_title
+from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
+
+
+def test_names_need_no_quotes_in_a_shell():
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in method_names())
+    assert len({method.title for method in METHODS.values()}) == len(METHODS)
+    assert method_title("pairwise-logistic") == "logistic loss over pairs"
+
+
+def test_every_old_name_stands_for_a_method():
+    assert sorted(OLD_METHOD_NAMES.values()) == sorted(METHODS)
+    for old, current in OLD_METHOD_NAMES.items():
+        with pytest.warns(FutureWarning, match=f"is now '{current}'"):
+            assert resolve_method(old) == current
+
+
+def test_a_ranker_takes_old_names_with_a_warning(data):
+    X, y = data(100)
+    options = {"alphas": [0.1], "random_state": 0}
+    with pytest.warns(
+        FutureWarning, match="'rows, logistic' is now 'pointwise-logistic'"
+    ) as caught:
+        old = Ranker(methods=["rows, logistic"], **options).fit(X, y)
+    assert caught[0].filename == __file__
+    new = Ranker(methods=["pointwise-logistic"], **options).fit(X, y)
+    assert old.best_method_ == "pointwise-logistic"
+    assert old.methods == ["rows, logistic"]
+    assert_array_equal(old.coef_, new.coef_)
+
+
+def test_top_methods_are_what_they_are_called(data):
+    X, y = data(noise=0.1)
+    ranker = Ranker(
+        "pos_at_top", methods=["top-push"], alphas=[1e-3], scale=False, random_state=0
+    ).fit(X, y)
+    assert_allclose(ranker.coef_, TopPush(alpha=1e-3).fit(X, y).coef_)
