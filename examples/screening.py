@@ -13,7 +13,7 @@ import sys
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from forerank.active import RecallBound, compare, simulate
+from forerank.active import RecallBound, compare_strategies, simulate
 
 
 def made_up(n: int = 1000, seed: int = 0) -> tuple[list[str], np.ndarray]:
@@ -40,7 +40,7 @@ def read(path: str) -> tuple[list[str], np.ndarray]:
 def main(picture: str | None = None, path: str | None = None) -> None:
     texts, y = read(path) if path else made_up()
     X = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95).fit_transform(texts)
-    found = compare(
+    found = compare_strategies(
         X, y, strategies=["greedy", "lossmin", "random"], n_runs=5, batch=0.05, progress=False
     )
     print(f"{'strategy':>10} {'to 50 %':>8} {'to 95 %':>8} {'WSS@95':>7}")

@@ -975,7 +975,7 @@ def compared_strategies() -> dict:
     with tempfile.TemporaryDirectory() as directory:
         kept = Path(directory) / "runs.jsonl"
         again = [
-            active.compare(
+            active.compare_strategies(
                 data.X,
                 data.y,
                 strategies=["greedy", "random"],

@@ -103,7 +103,7 @@ PUBLIC = {
     "TopPush TopRanker active compare data estimators graphs losses metrics models",
     "forerank.active": "Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PoolRanker Random "
     "RankThreshold RankingStable Reading RecallBound Simulation Step StoppingRule Strategy StrategyComparison "
-    "Uncertain compare make_strategy paired_t rank_threshold relevance_posterior score_rows simulate",
+    "Uncertain compare compare_strategies make_strategy paired_t rank_threshold relevance_posterior score_rows simulate",
     "forerank.metrics": "SCORERS AucInterval auc_interval average_precision get_scorer ndcg partial_auc pos_at_top "
     "precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw work_saved",
 }

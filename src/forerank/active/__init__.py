@@ -1,16 +1,19 @@
-"""Active rank learning: ask a person only for the labels that matter.
+"""Active learning to rank: label only the rows that matter.
 
-- `simulate`, `compare`: what a strategy and a ranker would have cost, on data with labels;
+- `simulate`, `compare_strategies`: the labels that strategies and rankers would need, on data with
+  labels;
 - `LabellingLoop`: the loop itself, for people;
-- `LossMin`, `Entropy`, `Uncertain`, `Diverse`, `Random`, `Greedy`: which rows to ask about next;
-- `Budget`, `IrrelevantInARow`, `RecallBound`, `RankingStable`: when to stop;
-- `PoolRanker`: the ranker for a pool that is mostly unread;
+- `LossMin`, `Entropy`, `Uncertain`, `Diverse`, `Random`, `Greedy`: strategies, which rows to label
+  next;
+- `Budget`, `IrrelevantInARow`, `RecallBound`, `RankingStable`: stopping rules;
+- `PoolRanker`: the ranker for pools of which few rows are labelled;
 - `rank_threshold`, `relevance_posterior`: from scores to a probability of relevance.
 """
 
+from forerank.active.comparison import StrategyComparison, compare, compare_strategies
 from forerank.active.loop import LabellingLoop, Step
 from forerank.active.posterior import RankThreshold, rank_threshold, relevance_posterior
-from forerank.active.simulation import Simulation, StrategyComparison, compare, paired_t, simulate
+from forerank.active.simulation import Simulation, simulate
 from forerank.active.stopping import (
     Budget,
     IrrelevantInARow,
@@ -28,9 +31,10 @@ from forerank.active.strategies import (
     Strategy,
     Uncertain,
     make_strategy,
-    score_rows,
 )
 from forerank.estimators.pool import PoolRanker
+from forerank.estimators.scores import score_rows
+from forerank.metrics.significance import paired_t
 
 __all__ = [
     "Budget",
@@ -53,6 +57,7 @@ __all__ = [
     "StrategyComparison",
     "Uncertain",
     "compare",
+    "compare_strategies",
     "make_strategy",
     "paired_t",
     "rank_threshold",

@@ -1,43 +1,45 @@
-"""The one labelling loop, for simulations and for people: ask for rows, be told labels, retrain,
-stop.
+"""The labelling loop, for simulations and for people: `ask` for rows, `tell` their labels, repeat.
 
-Every answer is written to the record before it counts, one line of JSON per step, so a loop that is
-killed goes on where it was. What a step draws at random depends on the seed and the number of the
-step alone, not on what came before.
+Every batch and every answer is written to a record file before it takes effect, so an interrupted
+loop can be resumed. Random draws of a step depend on the seed and the number of the step only.
 """
 
-import json
 import os
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from forerank._validation import is_integer
+from forerank._typing import Index, Vector
+from forerank._validation import is_integer, is_number
+from forerank.active.fitting import fit_labelled
 from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.stopping import Reading, StoppingRule
-from forerank.active.strategies import Strategy, fit_labelled, make_strategy, score_rows
+from forerank.active.strategies import Random, Strategy, make_strategy
+from forerank.data.records import RecordFile, content_hash
+from forerank.estimators.linear import PairwiseRanker
 from forerank.estimators.pool import UNLABELLED, PoolRanker
+from forerank.estimators.scores import score_rows
 
 __all__ = ["LabellingLoop", "Step"]
 
-_FORMAT = 1
+_FORMAT = 1  # of the record file
+_HASHES = {"content": "other values in X", "groups": "other groups"}
+_NOTHING_STORED = "No label of this call was stored."
 
 
 @dataclass
 class Step:
-    """What was told at one time, and what it took to ask for it.
+    """Labels given in one call of `tell`, and how the batch was selected.
 
     Attributes
     ----------
@@ -45,13 +47,12 @@ class Step:
     labels : list of int
         1 for relevant, 0 for irrelevant.
     seed : bool
-        Known before reading began.
+        Whether the labels were known at the start.
     seconds : dict
-        "fit", "score" and "choose": the time it took to ask for these rows. Empty for rows that
-        were not asked for.
+        "fit", "score" and "choose": time to select these rows. Empty if they were not asked for.
     agreement : float or None
-        Spearman's rank correlation of the ranking with the one before it, where a stopping rule
-        wants it.
+        Spearman's rank correlation of the ranking with the one before it, if a stopping rule needs
+        it.
     """
 
     rows: list[int]
@@ -62,50 +63,48 @@ class Step:
 
 
 class LabellingLoop:
-    """Asks for labels, learns from them, and says when enough have been read.
+    """Selects rows to label, trains a ranker on the labels, and stops by a rule.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_rows, n_features)
         All rows, as the ranker takes them.
     strategy : str or Strategy, default="greedy"
-        Which rows to ask for; see `forerank.active.strategies`.
+        Selects the rows to label; see `forerank.active.strategies`.
     ranker : estimator, optional
-        Fitted on the labelled rows and scored on all; `PoolRanker` by default, or with `qid` a
-        `PairwiseRanker`. It is cloned. Linear rankers with `warm_start` are warm-started. One with
-        the attribute `learns_from_unlabelled` is fitted on all rows, with the label -1 where there
-        is none.
+        Trained on the labelled rows and applied to all; `PoolRanker` by default, or with `qid` a
+        `PairwiseRanker`. It is cloned. Linear rankers with the parameter `warm_start` are
+        warm-started. A ranker with the attribute `learns_from_unlabelled` is trained on all rows,
+        with the label -1 for unlabelled ones.
     batch : int or float, default=1
-        How many rows to ask for at a time, in each group. A share between 0 and 1 is of the rows
-        read so far (per group, in the mean), rounded down, and at least one: fast at the end, where
-        one label changes little.
+        Number of rows to ask for at a time, in each group. A number between 0 and 1 is a share of
+        the rows labelled so far (the mean over groups), rounded down, and at least one row: batches
+        grow as single labels change less.
     qid : array-like of shape (n_rows,), optional
-        The group of each row: batches are per group. A ranker whose fit has the parameter `qid` is
-        given it too.
+        The group of each row: batches are per group. Passed to a ranker whose fit accepts `qid`.
     stopping : StoppingRule, optional
-        Looked at before each batch. Without it, reading ends with the last row.
+        Evaluated before each batch. By default, labelling stops with the last row.
     random_state : int, numpy.random.Generator, RandomState or None
-        Kept in the record.
+        Stored in the record as a seed.
     record : path, optional
-        A file of JSON lines that holds every answer. Where it exists, the loop goes on from it; a
-        record of other rows or settings is refused.
+        A file of JSON lines with all labels. If it exists, the loop is resumed from it; a record of
+        other rows or settings is refused.
 
     Attributes
     ----------
     steps : list of Step
     labels : array of shape (n_rows,), read-only
-        1, 0, or -1 for rows without a label.
+        1, 0, or -1 for unlabelled rows.
     ranker_ : fitted estimator
-        None until there are labels of both kinds.
+        None until both labels have been given.
     last_seconds : dict
-        "fit", "score" and "choose": what the open batch took to ask for.
+        "fit", "score" and "choose": time to select the current batch.
 
     Notes
     -----
-    A resumed loop asks for the batch that was open. From then on a warm-started ranker may
-    differ from that of a loop that was never interrupted by what its tolerance allows, and
-    `RankingStable` does not see how the first ranking differs from the last one before the
-    interruption.
+    A resumed loop asks for the rest of its current batch. A warm-started ranker may then differ
+    within its tolerance from that of an uninterrupted loop, and `RankingStable` does not compare
+    the first ranking with the last one before the interruption.
 
     Examples
     --------
@@ -132,375 +131,282 @@ class LabellingLoop:
         random_state: Any = None,
         record: str | os.PathLike | None = None,
     ) -> None:
-        self.X = _table(X)
+        self.X = _as_rows(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
-            raise ValueError(
-                f"X has shape {self.X.shape}; a table is expected, one row per record."
-            )
+            raise ValueError(f"X has shape {self.X.shape}; expected one row per record.")
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
         self.batch = _check_batch(batch)
         self.group = group_numbers(qid, self.n_rows)
-        if stopping is not None and not isinstance(stopping, StoppingRule):
-            raise TypeError(
-                f"stopping must be a stopping rule such as Budget(100); got {stopping!r}."
-            )
         self.stopping = stopping
-        if stopping is not None and stopping.promises_recall and not self.strategy.relevant_first:
-            warnings.warn(
-                f"RecallBound promises a recall for readings that put the relevant first. {self.strategy!r} looks for "
-                "other records, so the promise does not hold. Use Greedy, or another stopping rule.",
-                UserWarning,
-                stacklevel=2,
-            )
-        if ranker is None:
-            ranker = PoolRanker() if qid is None else _grouped_default()
-        self._ranker = clone(ranker)
+        _check_stopping(stopping, self.strategy)
+        default = PoolRanker() if qid is None else PairwiseRanker(alpha=1e-2)
+        self._ranker = clone(default if ranker is None else ranker)
         self.ranker_: Any = None
         self._labels = np.full(self.n_rows, UNLABELLED)
         self.steps: list[Step] = []
         self._order = np.empty(self.n_rows, dtype=np.intp)
-        self._n_read = self._n_seeds = 0
-        self._asked: NDArray[np.intp] | None = None
+        self._n_labelled = self._n_seeds = 0  # labelled without the seeds, and seeds
+        self._asked = np.empty(0, dtype=np.intp)
         self.last_seconds: dict[str, float] = {}
         self._agreement: float | None = None
-        self._ranks: NDArray[np.float64] | None = None
+        self._last_scores: Vector | None = None
         self._known_finite = False
-        # Drawn here where none is given, so that the record has it.
         self.random_state = seed_number(random_state)
-        self._record = None if record is None else Path(record)
-        self._record_size = 0
-        if self._record is not None:
-            settings = {
-                "format": _FORMAT,
-                "rows": self.n_rows,
-                "content": content_hash(self.X),
-                "groups": None if self.group is None else joblib.hash(self.group),
-                "strategy": repr(self.strategy),
-                "ranker": _described(self._ranker),
-                "batch": self.batch,
-                "random_state": self.random_state,
-            }
-            if self._record.exists():
-                self._take_up(settings, any_seed=random_state is None)
-            else:
-                self._create(settings)
-
-    # --- What has been read ---
+        self._record = self._open_record(record, random_state)
 
     @property
     def reading(self) -> Reading:
-        """Labels in the order of reading, without the seeds."""
+        """Labels in their order, without the seeds, as stopping rules see them."""
         agreement = []
-        if self._wants_agreement:
-            agreement = [step.agreement for step in self.steps if step.agreement is not None]
-            agreement += [] if self._agreement is None else [self._agreement]
+        if self._needs_agreement:
+            known = [*(step.agreement for step in self.steps), self._agreement]
+            agreement = [value for value in known if value is not None]
         return Reading(self.n_rows - self._n_seeds, self._labels[self.order] == 1, agreement)
 
     @property
-    def labels(self) -> NDArray[np.intp]:
-        """The label of each row; change it by `tell`."""
+    def labels(self) -> Index:
+        """The label of each row, read-only."""
         view = self._labels.view()
         view.flags.writeable = False
         return view
 
     @property
-    def order(self) -> NDArray[np.intp]:
-        """Rows in the order of reading, without the seeds."""
-        return self._order[: self._n_read].copy()
+    def order(self) -> Index:
+        """Rows in the order of labelling, without the seeds."""
+        return self._order[: self._n_labelled].copy()
 
     @property
     def stopped(self) -> str | None:
-        """Why reading is over, or None. To read on all the same, set `stopping` to another rule or
-        None.
+        """The reason why labelling has stopped, or None. To continue nevertheless, set `stopping`
+        to another rule or None.
         """
-        if self._n_read + self._n_seeds == self.n_rows:
+        if self._n_labelled + self._n_seeds == self.n_rows:
             return "every record is labelled"
         return None if self.stopping is None else self.stopping.reason(self.reading)
 
-    # --- Asking and being told ---
+    def ask(self) -> Index:
+        """The next rows to label, the highest utility first; none when labelling has stopped.
 
-    def ask(self) -> NDArray[np.intp]:
-        """The next rows to label, best first; none where reading is over.
-
-        Until some of them are told, the answer stays the same.
+        The same rows are returned until one of them is labelled.
         """
         nothing = np.zeros(0, dtype=np.intp)
         if self.stopped:
             return nothing
-        if self._asked is not None:
-            still_open = self._asked[self._labels[self._asked] == UNLABELLED]
-            if still_open.size:
-                return still_open
-        asked = self._choose()
-        self._append(
-            {"asked": asked.tolist(), "seconds": self.last_seconds, "agreement": self._agreement}
-        )
+        pending = self._asked[self._labels[self._asked] == UNLABELLED]
+        if pending.size:
+            return pending
+        # Once all rows have been scored, they need not be searched for NaN again.
+        with config_context(assume_finite=self._known_finite or get_config()["assume_finite"]):
+            asked = self._choose()
+        line = {"seconds": self.last_seconds, "agreement": self._agreement}
+        self._record.append({"asked": asked.tolist(), **line})
         self._asked = asked
-        return (
-            nothing if self.stopped else self._asked.copy()
-        )  # the new ranking may be what a rule waited for
+        # Only rules on the agreement of rankings know more than before the fit.
+        return nothing if self._needs_agreement and self.stopped else asked.copy()
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
-        """Labels of some rows, asked for or not. Either all are taken or, where one is wrong, none.
+        """Store labels of rows, whether asked for or not: all of them or, on an error, none.
 
         Parameters
         ----------
         rows : int or iterable of int
         labels : label or iterable of labels
-            1 or True for relevant, 0 or False for irrelevant. Telling a row's label again does
-            nothing; another label for it is refused.
+            1 or True for relevant, 0 or False for irrelevant. A label that is stored already is
+            ignored, a different one refused.
         seed : bool, default=False
-            Known before reading began: learnt from, but not counted as read.
+            Whether the labels were known at the start: the ranker is trained on them, but they do
+            not count as labelling work.
         """
-        new_rows, new_labels = self._check_told(rows, labels)
-        if not new_rows:
+        new = self._check_labels(rows, labels)
+        if not new:
             return
-        if seed and self._n_read:
+        if seed and self._n_labelled:
             raise ValueError(
-                f"Row {new_rows[0]} is told as a seed, and reading has begun: seeds are what is known before. Leave "
-                "out seed."
+                f"Row {next(iter(new))} comes as a seed after labelling has begun; seeds are "
+                "labels known at the start. Use seed=False."
             )
-        step = Step(new_rows, new_labels, bool(seed))
-        answers = (
-            self._asked is not None and not seed and bool(np.isin(new_rows, self._asked).any())
-        )
-        if answers:
+        step = Step(list(new), list(new.values()), bool(seed))
+        answers_batch = not seed and bool(np.isin(step.rows, self._asked).any())
+        if answers_batch:
             step.seconds, step.agreement = self.last_seconds, self._agreement
-        self._append(asdict(step))
-        if answers:
+        self._record.append(asdict(step))
+        if answers_batch:
             self.last_seconds, self._agreement = {}, None
-        self._take(step)
+        self._store(step)
 
-    def scores(self) -> NDArray[np.float64] | None:
-        """Scores of all rows under the latest ranker; None while there is none."""
+    def scores(self) -> Vector | None:
+        """Scores of all rows by the latest ranker; None before the first fit."""
         return None if self.ranker_ is None else score_rows(self.ranker_, self.X)
 
     def fit(self) -> Any:
-        """Fit the ranker on all labels so far; None while they are of one kind."""
+        """The ranker fitted on all labels so far; None until both labels have been given."""
         fitted = fit_labelled(self._ranker, self.X, self._labels, self.group)
         if fitted is not None:
             self.ranker_ = fitted
-            _start_warm_from_now_on(fitted)
+            # A linear ranker starts from its last weights. Other estimators may mean something else
+            # by warm_start, and the columns of a pipeline may change from fit to fit.
+            if hasattr(fitted, "coef_") and "warm_start" in fitted.get_params(deep=False):
+                fitted.set_params(warm_start=True)
         return self.ranker_
 
-    # --- Inside ---
-
-    def _choose(self) -> NDArray[np.intp]:
-        rng = np.random.default_rng([self.random_state, len(self.steps)])
-        labelled = self._labels != UNLABELLED
-        n_groups = 1 if self.group is None else int(self.group.max()) + 1
-        n = (
-            self.batch
-            if isinstance(self.batch, int)
-            else max(1, int(self.batch * self._n_read / n_groups))
-        )
-        # Once all rows have been scored, there is no need to look for NaN in them again and again.
-        with config_context(assume_finite=self._known_finite or get_config()["assume_finite"]):
-            return self._choose_rows(rng, labelled, n)
-
-    def _choose_rows(
-        self, rng: np.random.Generator, labelled: NDArray[np.bool_], n: int
-    ) -> NDArray[np.intp]:
-        clock = perf_counter()
-        if self.strategy.uses_scores or self._wants_agreement:
-            self.fit()
-        fitted = scored = perf_counter()
-        strategy: Strategy = self.strategy
-        scores: Any = np.zeros(self.n_rows)
-        if self.ranker_ is None:
-            strategy = make_strategy("random")  # nothing to rank by yet
-        elif strategy.uses_scores or self._wants_agreement:
-            others = []
-            if strategy.compares_rankers:
-                others = strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
-            fitted = perf_counter()
-            scores = score_rows(self.ranker_, self.X)
-            self._known_finite = True
-            self._compare_with_last(scores)
-            if not strategy.uses_scores:
-                scores = np.zeros(self.n_rows)
-            elif strategy.compares_rankers:
-                scores = np.array([scores, *(score_rows(other, self.X) for other in others)])
-            scored = perf_counter()
-        chosen = strategy.choose(scores, labelled, n=n, groups=self.group, random_state=rng)
-        self.last_seconds = {
-            "fit": fitted - clock,
-            "score": scored - fitted,
-            "choose": perf_counter() - scored,
-        }
-        return chosen
+    # --- Selection ---
 
     @property
-    def _wants_agreement(self) -> bool:
+    def _needs_agreement(self) -> bool:
         return self.stopping is not None and self.stopping.needs_agreement
 
-    def _compare_with_last(self, scores: NDArray[np.float64]) -> None:
-        """Rank correlation over the rows that are still open, within groups."""
-        if not self._wants_agreement:
+    def _choose(self) -> Index:
+        """The next batch, by the strategy or, while there is no ranker, at random."""
+        rng = np.random.default_rng([self.random_state, len(self.steps)])
+        strategy, rankers = self.strategy, []
+        needs_ranker = strategy.uses_scores or self._needs_agreement
+        begin = perf_counter()
+        if needs_ranker:
+            self.fit()
+        if self.ranker_ is None:
+            strategy = Random()
+        elif needs_ranker:
+            others = strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
+            rankers = [self.ranker_, *others]
+        fitted = perf_counter()
+        table = np.array([score_rows(ranker, self.X) for ranker in rankers])
+        if rankers:
+            self._known_finite = True
+            self._compare_with_last(table[0])
+        if not rankers or not strategy.uses_scores:
+            table = np.zeros((1, self.n_rows))
+        scored = perf_counter()
+        unlabelled = np.flatnonzero(self._labels == UNLABELLED)
+        size = self._batch_size()
+        rows, _ = strategy.select(table[0], table[1:], unlabelled, self.group, size, rng)
+        times = {"fit": fitted - begin, "score": scored - fitted}
+        self.last_seconds = {**times, "choose": perf_counter() - scored}
+        return rows
+
+    def _batch_size(self) -> int:
+        if isinstance(self.batch, int):
+            return self.batch
+        n_groups = 1 if self.group is None else int(self.group.max()) + 1
+        return max(1, int(self.batch * self._n_labelled / n_groups))
+
+    def _compare_with_last(self, scores: Vector) -> None:
+        """Set the rank correlation of the unlabelled rows, within groups, with the last ranking."""
+        if not self._needs_agreement:
             return
-        still_open = np.flatnonzero(self._labels == UNLABELLED)
-        before, self._ranks = self._ranks, scores
-        if before is None or still_open.size < 2:
+        unlabelled = np.flatnonzero(self._labels == UNLABELLED)
+        before, self._last_scores = self._last_scores, scores
+        if before is None or unlabelled.size < 2:
             return
         ranks = []
         for values in (before, scores):
-            groups = sort_groups(values, self.group, still_open)
+            groups = sort_groups(values, self.group, unlabelled)
             centred = np.empty(self.n_rows)
-            centred[groups.rows] = groups.ranks() - groups.spread(0.5 * (groups.sizes + 1))
-            ranks.append(centred[still_open])
+            centred[groups.rows] = groups.ranks() - groups.per_row(0.5 * (groups.sizes + 1))
+            ranks.append(centred[unlabelled])
         norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
-        self._agreement = (
-            float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0
-        )  # a constant agrees with nothing
+        # Constant scores have no correlation; they count as no agreement.
+        self._agreement = float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0
 
-    def _check_told(self, rows: Any, labels: Any) -> tuple[list[int], list[int]]:
-        if isinstance(rows, np.ndarray) and rows.ndim == 0:
-            rows = rows.item()
+    # --- Labels and the record ---
+
+    def _check_labels(self, rows: Any, labels: Any) -> dict[int, int]:
+        """New labels by row number."""
+        rows = _scalar(rows)
         if not isinstance(rows, Iterable) or isinstance(rows, str):
-            rows, labels = [rows], [labels]
-            labels = [
-                label.item() if isinstance(label, np.ndarray) and label.ndim == 0 else label
-                for label in labels
-            ]
+            rows, labels = [rows], [_scalar(labels)]
         elif not isinstance(labels, Iterable) or isinstance(labels, str):
-            raise ValueError(
-                f"Several rows were told with the one label {labels!r}; give one label per row."
-            )
+            raise ValueError(f"Several rows have the one label {labels!r}; give one label per row.")
         rows, labels = list(rows), list(labels)
         if len(rows) != len(labels):
-            raise ValueError(
-                f"{len(rows)} rows were told with {len(labels)} labels; give one label per row."
-            )
-        told: dict[int, int] = {}
+            raise ValueError(f"{len(rows)} rows have {len(labels)} labels; give one label per row.")
+        new: dict[int, int] = {}
         for row, label in zip(rows, labels, strict=True):
             number = _row_number(row, self.n_rows)
             value = _label(label, number)
-            before = told.get(number, int(self._labels[number]))
+            before = new.get(number, int(self._labels[number]))
             if before not in (UNLABELLED, value):
                 raise ValueError(
-                    f"Row {number} is told to be {_WORD[value]} but was told before to be {_WORD[before]}. Nothing of "
-                    "this call was taken."
+                    f"Row {number} is labelled {value} but was labelled {before} before. "
+                    f"{_NOTHING_STORED}"
                 )
             if self._labels[number] == UNLABELLED:
-                told[number] = value
-        return list(told), list(told.values())
+                new[number] = value
+        return new
 
-    def _take(self, step: Step) -> None:
+    def _store(self, step: Step) -> None:
         self._labels[step.rows] = step.labels
         self.steps.append(step)
         if step.seed:
             self._n_seeds += len(step.rows)
         else:
-            self._order[self._n_read : self._n_read + len(step.rows)] = step.rows
-            self._n_read += len(step.rows)
+            begin, self._n_labelled = self._n_labelled, self._n_labelled + len(step.rows)
+            self._order[begin : self._n_labelled] = step.rows
 
-    # --- The record ---
+    def _open_record(self, path: Any, random_state: Any) -> RecordFile:
+        if path is None:
+            return RecordFile(None, {}, kind="labelling loop")
+        settings = {
+            "format": _FORMAT,
+            "rows": self.n_rows,
+            "content": content_hash(self.X),
+            "groups": None if self.group is None else joblib.hash(self.group),
+            "strategy": repr(self.strategy),
+            "ranker": _describe(self._ranker),
+            "batch": self.batch,
+            "random_state": self.random_state,
+        }
+        noted = ("random_state",) if random_state is None else ()
+        record = RecordFile(path, settings, kind="labelling loop", hashes=_HASHES, noted=noted)
+        self.random_state = record.settings["random_state"]
+        record.parsed(self._replay)
+        return record
 
-    def _create(self, head: dict[str, Any]) -> None:
-        assert self._record is not None
-        self._record.parent.mkdir(parents=True, exist_ok=True)
-        part = self._record.with_name(self._record.name + ".part")
-        with part.open("w") as file:
-            file.write(json.dumps(head) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._record)
-        self._record_size = self._record.stat().st_size
-
-    def _append(self, line: dict[str, Any]) -> None:
-        """On disk before it counts; nothing is added to a file that is not as this loop left it."""
-        if self._record is None:
+    def _replay(self, line: dict[str, Any]) -> None:
+        if "asked" in line:
+            rows = [_row_number(row, self.n_rows) for row in line["asked"]]
+            self._asked = np.array(rows, dtype=np.intp)
+            self.last_seconds, self._agreement = line["seconds"], line["agreement"]
             return
-        size = self._record.stat().st_size if self._record.exists() else None
-        if size != self._record_size:
-            what = (
-                "is gone"
-                if size is None
-                else "was changed by something else, such as a second loop on it"
-            )
-            raise RuntimeError(
-                f"{self._record} {what}; nothing was written or taken. Open the record anew to go on."
-            )
-        with self._record.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-            self._record_size = file.tell()
-
-    def _take_up(self, settings: dict[str, Any], *, any_seed: bool) -> None:
-        """Read the record; the line that an interruption cut short is dropped, from the file too."""
-        assert self._record is not None
-        data = self._record.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        head, *lines = self._parsed(whole)
-        if any_seed:
-            settings["random_state"] = self.random_state = head["random_state"]
-        for name, value in settings.items():
-            if head.get(name) != value:
-                raise ValueError(
-                    f"{self._record} is the record of another loop: its {name} is {head.get(name)!r}, and here it is "
-                    f"{value!r}. Give the same rows and settings, or another record."
-                )
-        for number, line in enumerate(lines, start=2):
-            try:
-                if "asked" in line:
-                    self._asked = np.array(
-                        [_row_number(row, self.n_rows) for row in line["asked"]], dtype=np.intp
-                    )
-                    self.last_seconds, self._agreement = line["seconds"], line["agreement"]
-                    continue
-                step = Step(**line)
-                rows, labels = self._check_told(step.rows, step.labels)
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(f"{self._record}, line {number}: {error}") from None
-            if step.seconds:
-                self.last_seconds, self._agreement = {}, None
-            self._take(Step(rows, labels, step.seed, step.seconds, step.agreement))
-        if len(whole) < len(data):
-            with self._record.open("r+b") as file:
-                file.truncate(len(whole))
-        self._record_size = len(whole)
-
-    def _parsed(self, text: bytes) -> list[dict[str, Any]]:
-        parsed = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            try:
-                value = json.loads(line)
-            except (json.JSONDecodeError, UnicodeDecodeError):
-                value = None
-            if not isinstance(value, dict):
-                raise ValueError(
-                    f"{self._record}, line {number}: not a line of a record of labels. The file is damaged."
-                )
-            parsed.append(value)
-        if not parsed or parsed[0].get("format") != _FORMAT or "random_state" not in parsed[0]:
-            raise ValueError(
-                f"{self._record} is not a record of a labelling loop. Remove it, or choose another path."
-            )
-        return parsed
+        step = Step(**line)
+        new = self._check_labels(step.rows, step.labels)
+        if step.seconds:
+            self.last_seconds, self._agreement = {}, None
+        self._store(replace(step, rows=list(new), labels=list(new.values())))
 
 
-_WORD = {0: "irrelevant (0)", 1: "relevant (1)"}
+def _check_stopping(stopping: Any, strategy: Strategy) -> None:
+    if stopping is None:
+        return
+    if not isinstance(stopping, StoppingRule):
+        raise TypeError(f"stopping must be a stopping rule such as Budget(100); got {stopping!r}.")
+    if stopping.guarantees_recall and not strategy.relevant_first:
+        warnings.warn(
+            f"RecallBound assumes a strategy that selects relevant rows first, and {strategy!r} "
+            "does not, so its guarantee does not hold. Use Greedy, or another stopping rule.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _row_number(row: Any, n_rows: int) -> int:
-    if isinstance(row, bool | np.bool_) or not isinstance(row, int | np.integer):
-        raise ValueError(f"Rows are told by their number, from 0 to {n_rows - 1}; got {row!r}.")
+    if not is_integer(row):
+        raise ValueError(f"Rows are integers from 0 to {n_rows - 1}; got {row!r}.")
     if not 0 <= row < n_rows:
         raise ValueError(f"There is no row {row}: rows are numbered from 0 to {n_rows - 1}.")
     return int(row)
 
 
 def _label(label: Any, row: int) -> int:
-    if isinstance(label, bool | np.bool_ | int | np.integer | float | np.floating) and label in (
-        0,
-        1,
-    ):
+    if (is_number(label) or isinstance(label, bool | np.bool_)) and label in (0, 1):
         return int(label)
     raise ValueError(
-        f"Row {row} is told the label {label!r}, which is unknown; 1 (relevant) or 0 (irrelevant) is expected. Nothing "
-        "of this call was taken."
+        f"The label of row {row} is {label!r}; expected 1 (relevant) or 0 (irrelevant). "
+        f"{_NOTHING_STORED}"
     )
 
 
@@ -509,30 +415,12 @@ def _check_batch(batch: Any) -> int | float:
         return int(batch)
     if isinstance(batch, float | np.floating) and 0.0 < batch < 1.0:
         return float(batch)
-    raise ValueError(
-        f"batch must be a whole number of at least 1, or a share between 0 and 1; got {batch!r}."
-    )
+    raise ValueError(f"batch must be an integer >= 1, or a share between 0 and 1; got {batch!r}.")
 
 
-def _grouped_default() -> Any:
-    from forerank.estimators import PairwiseRanker
-
-    return PairwiseRanker(alpha=1e-2)
-
-
-def _start_warm_from_now_on(ranker: Any) -> None:
-    """Let a linear ranker begin at its weights; elsewhere warm_start may mean to grow on, or not to
-    fit anew.
-
-    Not in a pipeline, whose other steps are fitted anew: its columns may be others next time.
-    """
-    if hasattr(ranker, "coef_") and "warm_start" in ranker.get_params(deep=False):
-        ranker.set_params(warm_start=True)
-
-
-def _table(X: Any) -> Any:
-    """Rows that can be taken by number: CSR, a frame as it is, or an array (of objects where X is a
-    list of texts).
+def _as_rows(X: Any) -> Any:
+    """X so that rows can be taken by number: CSR, a data frame, or an array (of objects where X is
+    a list of texts).
     """
     if sp.issparse(X):
         return X.tocsr()
@@ -542,31 +430,16 @@ def _table(X: Any) -> Any:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _described(ranker: Any) -> str:
-    """The ranker in words, the same in every process."""
+def _describe(ranker: Any) -> str:
+    """Class and parameters of the ranker, the same text in every process."""
     with config_context(print_changed_only=True):
-        text = (
-            ranker.__repr__(N_CHAR_MAX=100_000)
-            if isinstance(ranker, BaseEstimator)
-            else repr(ranker)
-        )
+        untruncated = {"N_CHAR_MAX": 100_000} if isinstance(ranker, BaseEstimator) else {}
+        text = ranker.__repr__(**untruncated)
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
 
 
-def content_hash(value: Any) -> str:
-    """A hash of values alone: a sparse matrix also carries notes about itself, which change as it
-    is used.
-    """
-    if sp.issparse(value):
-        csr = value.tocsr()
-        return str(joblib.hash(("csr", tuple(csr.shape), csr.data, csr.indices, csr.indptr)))
-    if isinstance(value, list | tuple):
-        return str(joblib.hash([content_hash(part) for part in value]))
-    return str(joblib.hash(value))
-
-
 def seed_number(random_state: Any) -> int:
-    """A number to seed generators with."""
+    """A seed for generators; drawn where `random_state` is not an integer."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not is_integer(random_state):

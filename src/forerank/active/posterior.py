@@ -1,16 +1,16 @@
-"""From scores to a rank threshold and a probability of relevance, without labels (donmez2009,
-section 2.2, Figure 2).
+"""A rank threshold and a probability of relevance from scores, without labels (donmez2009, section
+2.2, Figure 2).
 
-A ranker's scores say who comes first, not where the relevant end. The threshold is put at the
+Scores order the rows but do not say where the relevant ones end. The threshold is put at the
 largest gap between neighbouring scores, and a logistic function centred there gives the posterior
 
     P(y = +1 | x) = 1 / (1 + exp(-(f(x) - f(x_theta)) / scale)),
 
 which sums to one over y = +1, -1 (the printed form does not). The scale is sqrt(3) / pi times the
-standard deviation of the scores in the group, which makes the logistic curve as wide as the scores
-are spread. Scores of a ranker trained on few labels are tiny against a unit scale: every posterior
-would be one half, and what is chosen by it would be an end of the list. With it the posterior does
-not change when scores are shifted or multiplied.
+standard deviation of the scores in the group: the logistic distribution then has the standard
+deviation of the scores, and the posterior does not change when scores are shifted or multiplied.
+With a scale of one, the small scores of a ranker trained on few labels would all have a posterior
+of one half.
 """
 
 from dataclasses import dataclass
@@ -26,48 +26,47 @@ from forerank.metrics.ranking import query_numbers
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
 
-# The scale of the logistic distribution whose standard deviation is one.
+# Scale of the logistic distribution with standard deviation one.
 _LOGISTIC_SCALE = np.sqrt(3.0) / np.pi
+# Scores above _LARGE_SCORE are multiplied by _REDUCTION, so that sums and differences of the
+# largest doubles stay finite; powers of two, hence exact.
+_LARGE_SCORE, _REDUCTION = 2.0**900, 2.0**-64
 
 
 @dataclass(frozen=True)
 class SortedGroups:
-    """Rows by group and ascending score; a group is a contiguous run. Equal scores share their mean
-    rank.
+    """Rows sorted by group and ascending score. Group q has positions starts[q]:starts[q + 1], at
+    least one. Equal scores share their mean rank.
     """
 
-    rows: Index  # where each place stands in the input
+    rows: Index  # row number at each position
     scores: Vector
-    starts: Index  # group q owns the places starts[q]:starts[q + 1], never none
+    starts: Index
 
     @property
     def sizes(self) -> Index:
         return np.diff(self.starts)
 
-    def spread(self, per_group: NDArray) -> NDArray:
-        """A value per group as a value per place."""
+    def per_row(self, per_group: NDArray) -> NDArray:
+        """Values of groups, repeated for each of their rows."""
         return np.repeat(per_group, self.sizes)
 
-    def blocks(self) -> tuple[Index, Index]:
-        """The first place of every block of equal scores, and the number of the block of each
-        place.
-        """
-        opens = np.ones(self.rows.size, dtype=bool)
-        opens[1:] = self.scores[1:] != self.scores[:-1]
-        opens[self.starts[:-1]] = True
-        return np.flatnonzero(opens), np.cumsum(opens) - 1
+    def ties(self) -> tuple[Index, Index]:
+        """Position of the first row of each run of equal scores, and each row's run number."""
+        first = np.ones(self.rows.size, dtype=bool)
+        first[1:] = self.scores[1:] != self.scores[:-1]
+        first[self.starts[:-1]] = True
+        return np.flatnonzero(first), np.cumsum(first) - 1
 
     def ranks(self) -> Vector:
-        """1 for the lowest score of a group, its size for the highest."""
-        first, block = self.blocks()
+        """Ranks within the group, from 1 for the lowest score."""
+        first, run = self.ties()
         last = np.append(first[1:], self.rows.size) - 1
-        return (0.5 * (first + last))[block] - self.spread(self.starts[:-1]) + 1.0
+        return (0.5 * (first + last))[run] - self.per_row(self.starts[:-1]) + 1.0
 
 
 def sort_groups(scores: Vector, group: Index | None, rows: Index) -> SortedGroups:
-    """Sort the given rows; from the end, the earlier of rows with equal scores comes first. Cost: N
-    log N.
-    """
+    """The given rows sorted; of equal scores, later rows first. Cost: N log N."""
     order = rows[::-1]
     order = order[argsort(scores[order], stable=True)]
     starts = np.array([0, rows.size])
@@ -81,7 +80,7 @@ def sort_groups(scores: Vector, group: Index | None, rows: Index) -> SortedGroup
 
 @dataclass(frozen=True)
 class RankThreshold:
-    """Where each group's relevant rows are thought to begin: one entry per group.
+    """Estimated rank at which each group's relevant rows begin: one entry per group.
 
     Attributes
     ----------
@@ -100,49 +99,42 @@ class RankThreshold:
 
 
 def threshold_of(groups: SortedGroups) -> RankThreshold:
-    starts, sizes = groups.starts, groups.sizes
+    """The threshold of each group; see `rank_threshold`."""
+    first, sizes = groups.starts[:-1], groups.sizes
     factor = _safe_factor(groups)
     scores = groups.scores * factor
     gap = np.empty(scores.size)
     gap[:-1] = np.diff(scores)
-    gap[starts[1:] - 1] = -1.0  # the last row of a group has none above it
-    widest = np.maximum.reduceat(gap, starts[:-1])
-    place = np.flatnonzero(gap == groups.spread(widest))
-    _, first = np.unique(np.searchsorted(starts, place, side="right"), return_index=True)
-    at = place[first]
-    mean = np.add.reduceat(scores, starts[:-1]) / sizes
-    # Divided by the largest deviation before squaring: scores of 1e-200 or 1e200 are scores too.
-    deviation = scores - groups.spread(mean)
-    largest = np.maximum.reduceat(np.abs(deviation), starts[:-1])
+    gap[groups.starts[1:] - 1] = -1.0  # the last row of a group has none above it
+    widest = np.flatnonzero(gap == groups.per_row(np.maximum.reduceat(gap, first)))
+    _, lowest = np.unique(np.searchsorted(groups.starts, widest, side="right"), return_index=True)
+    position = widest[lowest]
+    mean = np.add.reduceat(scores, first) / sizes
+    # Divided by the largest deviation before squaring, against underflow and overflow.
+    deviation = scores - groups.per_row(mean)
+    largest = np.maximum.reduceat(np.abs(deviation), first)
     unit = np.where(largest > 0.0, largest, 1.0)
-    scale = (
-        _LOGISTIC_SCALE
-        * unit
-        * np.sqrt(np.add.reduceat((deviation / groups.spread(unit)) ** 2, starts[:-1]) / sizes)
-    )
-    return RankThreshold(
-        at - starts[:-1] + 1, groups.scores[at], np.where(largest > 0.0, scale / factor, 1.0)
-    )
+    variance = np.add.reduceat((deviation / groups.per_row(unit)) ** 2, first) / sizes
+    scale = np.where(largest > 0.0, _LOGISTIC_SCALE * unit * np.sqrt(variance) / factor, 1.0)
+    return RankThreshold(position - first + 1, groups.scores[position], scale)
 
 
 def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Vector:
-    """P(y = +1 | x) of each place."""
+    """P(y = +1 | x) of the row at each position."""
     factor = _safe_factor(groups)
-    z = groups.scores * factor - groups.spread(threshold.score * factor)
+    z = groups.scores * factor - groups.per_row(threshold.score * factor)
     with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z / groups.spread(threshold.scale * factor)))
+        return 1.0 / (1.0 + np.exp(-z / groups.per_row(threshold.scale * factor)))
 
 
 def _safe_factor(groups: SortedGroups) -> float:
-    """A power of two that keeps sums and differences of the largest doubles finite; mostly one."""
-    return 2.0**-64 if np.abs(groups.scores).max() > 2.0**900 else 1.0
+    return _REDUCTION if np.abs(groups.scores).max() > _LARGE_SCORE else 1.0
 
 
 def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
-    """The largest gap between neighbouring scores, in each group (donmez2009, Figure 2). Cost: N
-    log N.
+    """The largest gap between neighbouring scores, in each group (donmez2009, Figure 2).
 
-    Of equal gaps the lowest counts. Groups come in sorted order of their labels.
+    Of equal gaps the lowest counts. Groups come in sorted order of their labels. Cost: N log N.
 
     Examples
     --------
@@ -150,11 +142,12 @@ def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
     >>> int(found.rank[0]), float(found.score[0])
     (3, 0.2)
     """
-    return threshold_of(_sorted(scores, groups))
+    return threshold_of(_sort_scores(scores, groups))
 
 
 def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Vector:
-    """P(relevant) of each row from the scores alone, calibrated at the rank threshold of its group.
+    """P(relevant) of each row from the scores alone, by the rank threshold of its group.
+
     Cost: N log N.
 
     Examples
@@ -162,13 +155,13 @@ def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Vector:
     >>> relevance_posterior([0.1, 0.2, 0.9, 0.15]).round(2)
     array([0.36, 0.5 , 0.98, 0.43])
     """
-    sorted_groups = _sorted(scores, groups)
-    out = np.empty(sorted_groups.rows.size)
-    out[sorted_groups.rows] = posterior_of(sorted_groups, threshold_of(sorted_groups))
-    return out
+    by_group = _sort_scores(scores, groups)
+    posterior = np.empty(by_group.rows.size)
+    posterior[by_group.rows] = posterior_of(by_group, threshold_of(by_group))
+    return posterior
 
 
-def _sorted(scores: ArrayLike, groups: Any) -> SortedGroups:
+def _sort_scores(scores: ArrayLike, groups: Any) -> SortedGroups:
     values = check_scores(scores)
     if not values.size:
         raise ValueError("scores is empty; a threshold needs at least one row.")
@@ -176,16 +169,15 @@ def _sorted(scores: ArrayLike, groups: Any) -> SortedGroups:
 
 
 def group_numbers(groups: Any, n_rows: int) -> Index | None:
-    """0, 1, ... in sorted order of the labels; labels of several types, which have no order, as
-    they come.
+    """Group numbers 0, 1, ... of the rows, in sorted order of the groups' labels; labels of several
+    types, which have no order, are numbered in order of appearance.
     """
     if groups is None:
         return None
     labels = groups if isinstance(groups, list | tuple) else np.asarray(groups)
     if isinstance(labels, list | tuple) or labels.dtype == object:
         labels = list(labels)
-        if len({type(label) for label in labels}) == 1 and isinstance(
-            labels[0], str | int | float | np.generic
-        ):
+        one_type = len({type(label) for label in labels}) == 1
+        if one_type and isinstance(labels[0], str | int | float | np.generic):
             labels = np.asarray(labels)
     return query_numbers(labels, n_rows)

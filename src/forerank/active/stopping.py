@@ -1,20 +1,21 @@
-"""When to stop reading. Rules compose: `a | b` stops where either does, `a & b` where both do.
+"""Stopping rules of the labelling loop. `a | b` stops where either does, `a & b` where both do.
 
-`RecallBound` keeps a promise. Let N records be open at the start, K of them relevant, and suppose
-that each record read is at least as likely to be relevant, given all that came before, as one drawn
-at random from the unread ones: all that is asked of the strategy. Say f records have been found,
-the last of them when R records were left unread, and r are unread now. If K were right, a run of R
-- r records without a find would have at most the probability
+`RecallBound` gives a guarantee. Let N records be unlabelled at the start, K of them relevant. The
+assumption on the strategy: each record selected is at least as likely to be relevant, given all
+earlier labels, as one drawn at random from the unlabelled records. Let f relevant records have been
+found, the last when R records were unlabelled, and let r be unlabelled now. If K were right, a run
+of R - r irrelevant records would have at most the probability
 
     C(r, K - f) / C(R, K - f).
 
-Betting on such a run, and against K, multiplies a stake by the inverse of that probability until
-the next find, when it is lost. For each K with f < target * K stakes are laid at every number of
-finds k below target * K: 1 / ((j+1)(j+2)) of the capital for the j-th of these, counted from the
-highest, which sums to less than one. The capital is a supermartingale under the true K that starts
-at one, so with probability 1 - delta it never reaches 1 / delta (Ville). Reading stops when every K
-under which the recall f / K would still be below the target has lost in this way, and then the
-recall is below the target with probability at most delta, however often one looks.
+A bet on such a run, and against K, multiplies its stake by the inverse of that probability until
+the next relevant record, when the stake is lost. For each K with f < target * K, stakes are placed
+at every number of relevant records k below target * K: 1 / ((j+1)(j+2)) of the capital for the j-th
+of these, counted from the highest, which sums to less than one. The capital is a supermartingale
+under the true K that starts at one, so with probability 1 - delta it never reaches 1 / delta
+(Ville's inequality). The rule stops when the capital of every K under which the recall f / K is
+below the target has reached 1 / delta. The recall is then below the target with probability at
+most delta, no matter how often the rule is evaluated.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from forerank._validation import is_integer
+from forerank._typing import Mask, Vector
+from forerank._validation import check_number
 
 __all__ = [
     "All",
@@ -37,51 +39,59 @@ __all__ = [
     "StoppingRule",
 ]
 
-# Recalls such as 0.95 * 20 are whole numbers up to rounding.
-_ROUNDING = 1e-9
+# Absolute tolerance for products such as 0.95 * 20, which are integers up to rounding error.
+ROUNDING = 1e-9
 
 
 @dataclass
 class Reading:
-    """What a rule looks at.
+    """The labels so far, as stopping rules see them.
 
     Attributes
     ----------
     n_records : int
-        Records that were open when reading began, read or not; seeds are not among them.
+        Records that were unlabelled at the start, without the seeds.
     relevant : array of bool
-        Of the records read, in the order of reading.
+        Labels of the records labelled since, in their order.
     agreement : list of float
-        Spearman's rank correlation of each ranking of the unread records with the one before it.
+        Spearman's rank correlation of each ranking of the unlabelled records with the one before.
     """
 
     n_records: int
-    relevant: NDArray[np.bool_]
+    relevant: Mask
     agreement: list[float] = field(default_factory=list)
 
 
 class StoppingRule:
-    """Says why to stop, or None."""
+    """Base of the stopping rules; a subclass defines `reason`."""
 
-    # Must rankings be compared for this rule?
+    # Whether the rule reads `Reading.agreement`.
     needs_agreement = False
-    # Does it rest on relevant records being read first?
-    promises_recall = False
+    # Whether it guarantees a recall, which assumes that relevant records are selected first.
+    guarantees_recall = False
 
     def reason(self, reading: Reading) -> str | None:
+        """The reason to stop, or None."""
         raise NotImplementedError
 
     def __or__(self, other: "StoppingRule") -> "StoppingRule":
-        return Any_((*_parts(self, Any_), *_parts(_checked(other), Any_)))
+        return Any_((*_rules(self, Any_), *_rules(other, Any_)))
 
     def __and__(self, other: "StoppingRule") -> "StoppingRule":
-        return All((*_parts(self, All), *_parts(_checked(other), All)))
+        return All((*_rules(self, All), *_rules(other, All)))
+
+
+def _rules(rule: Any, kind: type) -> tuple[StoppingRule, ...]:
+    if not isinstance(rule, StoppingRule):
+        raise TypeError(
+            "A stopping rule can be combined (|, &) only with another stopping rule such as "
+            f"Budget(100); got {rule!r}."
+        )
+    return rule.rules if isinstance(rule, kind) else (rule,)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
-class _Composed(StoppingRule):
-    """Several rules as one: it needs and promises what any of them does."""
-
+class _Combined(StoppingRule):
     rules: tuple[StoppingRule, ...]
 
     @property
@@ -89,79 +99,78 @@ class _Composed(StoppingRule):
         return any(rule.needs_agreement for rule in self.rules)
 
     @property
-    def promises_recall(self) -> bool:  # type: ignore[override]
-        return any(rule.promises_recall for rule in self.rules)
+    def guarantees_recall(self) -> bool:  # type: ignore[override]
+        return any(rule.guarantees_recall for rule in self.rules)
 
 
 @dataclass(frozen=True)
-class Any_(_Composed):
-    """Stops where one of the rules does; made by `a | b`."""
+class Any_(_Combined):
+    """Stops where one of the rules does; the result of `a | b`."""
 
     def reason(self, reading: Reading) -> str | None:
-        return next((why for rule in self.rules if (why := rule.reason(reading)) is not None), None)
+        reasons = (rule.reason(reading) for rule in self.rules)
+        return next((reason for reason in reasons if reason is not None), None)
 
 
 @dataclass(frozen=True)
-class All(_Composed):
-    """Stops where all of the rules do; made by `a & b`."""
+class All(_Combined):
+    """Stops where all of the rules do; the result of `a & b`."""
 
     def reason(self, reading: Reading) -> str | None:
         reasons = [rule.reason(reading) for rule in self.rules]
-        return None if None in reasons else "; ".join(why for why in reasons if why)
+        return None if None in reasons else "; ".join(reason for reason in reasons if reason)
 
 
 @dataclass(frozen=True)
 class Budget(StoppingRule):
-    """Stops after n records, or at the end of the batch in which they are reached where a batch is
-    told at once.
-    """
+    """Stops after n records, or at the end of the batch in which n is reached."""
 
     n: int
 
     def __post_init__(self) -> None:
-        _check_count("n", self.n)
+        check_number("n", self.n, low=1, integer=True)
 
     def reason(self, reading: Reading) -> str | None:
-        read = reading.relevant.size
-        return f"the budget of {self.n} records is spent" if read >= self.n else None
+        spent = reading.relevant.size >= self.n
+        return f"the budget of {self.n} records is spent" if spent else None
 
 
 @dataclass(frozen=True)
 class IrrelevantInARow(StoppingRule):
-    """Stops after n irrelevant records in a row. Common, and without any promise."""
+    """Stops after n irrelevant records in a row. A common rule, without any guarantee."""
 
     n: int
 
     def __post_init__(self) -> None:
-        _check_count("n", self.n)
+        check_number("n", self.n, low=1, integer=True)
 
     def reason(self, reading: Reading) -> str | None:
-        run = _dry_run(reading.relevant)
+        run = _irrelevant_at_end(reading.relevant)
         return f"the last {run} records were irrelevant" if run >= self.n else None
 
 
 @dataclass(frozen=True)
 class RecallBound(StoppingRule):
-    """Stops when the recall has reached a target, at a confidence that holds however often one
-    looks.
+    """Stops when the recall has reached a target, with a given confidence.
 
-    The recall is that of the records open at the start: f found of K. The promise holds for any
-    reading in which the next record is at least as likely to be relevant, given all that came
-    before, as one drawn at random from the unread ones: that of a sensible ranker with `Greedy`,
-    and of `Random`. Strategies that look for something else than relevant records, such as
-    `Uncertain`, break it. See the head of this module for why it holds.
+    The recall is that of the records unlabelled at the start: f found of K. The guarantee holds at
+    all times together, so the rule may be evaluated at any time. It assumes that each record
+    selected is at least as likely to be relevant, given all earlier labels, as one drawn at random
+    from the unlabelled records: true of `Random`, and of `Greedy` with a useful ranker. Strategies
+    that do not look for relevant records, such as `Uncertain`, violate it. The derivation is in the
+    docstring of this module.
 
     Parameters
     ----------
     target : float, default=0.95
-        The recall promised.
+        The guaranteed recall.
     confidence : float, default=0.95
-        The least probability that the promise is kept.
+        The least probability that the guarantee holds.
     """
 
     target: float = 0.95
     confidence: float = 0.95
-    promises_recall = True
+    guarantees_recall = True
 
     def __post_init__(self) -> None:
         for name in ("target", "confidence"):
@@ -170,18 +179,17 @@ class RecallBound(StoppingRule):
                 raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
 
     def lower_bound(self, reading: Reading) -> float:
-        """The recall that is certain by now, at the confidence; 0 while nothing is. Cost: one pass
-        over the unread.
+        """A lower confidence bound of the recall so far, valid at all times together; 0 at first.
 
-        It holds at all times at once, so it may be watched.
+        Cost: linear in the number of unlabelled records.
         """
         relevant = reading.relevant
-        found, unread = int(np.count_nonzero(relevant)), reading.n_records - relevant.size
-        left_at_last_find = unread + _dry_run(relevant)
-        missing = np.arange(unread + 1)
-        stake = np.ceil(self.target * (found + missing) - _ROUNDING) - 1 - found
-        gain = _log_falling(left_at_last_find, missing) - _log_falling(unread, missing)
-        # Where recall would have reached the target, no stake is laid.
+        found, unlabelled = int(np.count_nonzero(relevant)), reading.n_records - relevant.size
+        at_last_find = unlabelled + _irrelevant_at_end(relevant)
+        missing = np.arange(unlabelled + 1)
+        stake = np.ceil(self.target * (found + missing) - ROUNDING) - 1 - found
+        gain = _log_falling(at_last_find, missing) - _log_falling(unlabelled, missing)
+        # No stake against numbers of relevant records under which the recall is at the target.
         stake = np.where(stake >= 0, stake, np.inf)
         possible = missing[gain < np.log((stake + 1) * (stake + 2) / (1.0 - self.confidence))]
         most = found + (int(possible[-1]) if possible.size else 0)
@@ -189,21 +197,21 @@ class RecallBound(StoppingRule):
 
     def reason(self, reading: Reading) -> str | None:
         bound = self.lower_bound(reading)
-        if bound < self.target - _ROUNDING:
+        if bound < self.target - ROUNDING:
             return None
         return f"the recall is at least {bound:.4g}, at {self.confidence:.0%} confidence"
 
 
 @dataclass(frozen=True)
 class RankingStable(StoppingRule):
-    """Stops when new labels no longer change the ranking of the unread records.
+    """Stops when new labels no longer change the ranking of the unlabelled records.
 
     Parameters
     ----------
     agreement : float, default=0.99
-        The rank correlation of a ranking with the one before it.
+        The least rank correlation of a ranking with the one before it.
     patience : int, default=3
-        How many rankings in a row must agree that well.
+        Number of successive rankings that must agree as well.
     """
 
     agreement: float = 0.99
@@ -211,7 +219,7 @@ class RankingStable(StoppingRule):
     needs_agreement = True
 
     def __post_init__(self) -> None:
-        _check_count("patience", self.patience)
+        check_number("patience", self.patience, low=1, integer=True)
         if not -1.0 <= self.agreement <= 1.0:
             raise ValueError(
                 f"agreement is a correlation, between -1 and 1; got {self.agreement!r}."
@@ -224,27 +232,12 @@ class RankingStable(StoppingRule):
         return f"the last {self.patience} rankings agree to a rank correlation of {min(last):.4f}"
 
 
-def _log_falling(n: int, k: NDArray[np.integer]) -> NDArray[np.float64]:
-    """The logarithm of n (n-1) ... (n-k+1) = k! C(n, k); the k! cancels in a ratio for equal k."""
+def _log_falling(n: int, k: NDArray[np.integer]) -> Vector:
+    """log(n (n-1) ... (n-k+1)) = log(k! C(n, k)); the k! cancels in a ratio for equal k."""
     return gammaln(n + 1.0) - gammaln(n - k + 1.0)
 
 
-def _dry_run(relevant: NDArray[np.bool_]) -> int:
-    """The number of irrelevant records at the end."""
+def _irrelevant_at_end(relevant: Mask) -> int:
+    """Number of irrelevant records after the last relevant one."""
     found = np.flatnonzero(relevant)
     return int(relevant.size - (found[-1] + 1 if found.size else 0))
-
-
-def _parts(rule: StoppingRule, kind: type) -> tuple[StoppingRule, ...]:
-    return rule.rules if isinstance(rule, kind) else (rule,)  # type: ignore[attr-defined]
-
-
-def _checked(rule: Any) -> StoppingRule:
-    if not isinstance(rule, StoppingRule):
-        raise TypeError(f"Stopping rules compose with stopping rules; got {rule!r}.")
-    return rule
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not is_integer(value) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")

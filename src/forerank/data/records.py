@@ -20,7 +20,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-__all__ = ["RecordFile"]
+import joblib
+import scipy.sparse as sp
+
+__all__ = ["RecordFile", "content_hash"]
 
 T = TypeVar("T")
 
@@ -210,3 +213,13 @@ def _decoded(text: bytes) -> dict[str, Any] | None:
     except ValueError:  # neither JSON nor UTF-8
         return None
     return line if isinstance(line, dict) else None
+
+
+def content_hash(value: Any) -> str:
+    """A hash of the values alone; a sparse matrix also has flags, which change as it is used."""
+    if sp.issparse(value):
+        csr = value.tocsr()
+        return str(joblib.hash(("csr", tuple(csr.shape), csr.data, csr.indices, csr.indptr)))
+    if isinstance(value, list | tuple):
+        return str(joblib.hash([content_hash(part) for part in value]))
+    return str(joblib.hash(value))
