@@ -62,7 +62,7 @@ def test_lines_that_end_as_on_windows(tmp_path):
     ("changed", "message"),
     [
         ({"rows": 99}, r"another study \(rows = 100 in the file, 99 now\)\. Use the same"),
-        ({"rows": 99, "data": "c3"}, r"another study \(rows = 100 in the file, 99 now\)"),
+        ({"rows": 99, "data": "c3"}, r"\(rows = 100 in the file, 99 now; other values\)"),
         ({"data": "c3"}, r"another study \(other values\)"),
         ({"more": True}, r"\(more = None in the file, True now\)"),
     ],

@@ -184,7 +184,7 @@ def simulate(
     steps = [step for step in loop.steps if not step.seed]
     timed = [step.seconds for step in steps if step.seconds]
     over = rounds is not None and n_rounds >= rounds
-    limit = "the number of rounds is reached" if over else "the recall until_recall is reached"
+    limit = "the number of rounds is reached" if over else f"a recall of {until_recall} is reached"
     return Simulation(
         order=loop.order.tolist(),
         relevant=codes[loop.order].tolist(),

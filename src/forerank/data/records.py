@@ -41,7 +41,7 @@ class RecordFile:
         The work, as messages name it: "labelling loop" gives "the record of a labelling loop".
     hashes : mapping, optional
         Names of settings that are hashes, each with the phrase that reports a difference, such as
-        ``{"data": "other values or labels"}``. It is reported where no other setting differs.
+        ``{"data": "other values or labels"}``.
     noted : collection of str, optional
         Names of settings that are written and may differ, such as versions of packages.
     exclusive : bool, default=False
@@ -153,14 +153,11 @@ class RecordFile:
     ) -> None:
         if found is None or next(iter(self.settings)) not in found:
             raise self._unrelated()
-        differing = [name for name, value in self.settings.items() if found.get(name) != value]
-        differing = [name for name in differing if name not in noted]
         differences = [
-            f"{name} = {found.get(name)!r} in the file, {self.settings[name]!r} now"
-            for name in differing
-            if name not in hashes
+            hashes.get(name, f"{name} = {found.get(name)!r} in the file, {value!r} now")
+            for name, value in self.settings.items()
+            if found.get(name) != value and name not in noted
         ]
-        differences = differences or [hashes[name] for name in differing]
         if differences:
             raise ValueError(
                 f"{self.path} is the record of another {self._kind} ({'; '.join(differences)}). "
