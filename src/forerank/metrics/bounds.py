@@ -1,30 +1,31 @@
-"""What the loss on single rows says about the ranking: the bounds of kotlowski2011.
+"""Bounds of kotlowski2011 on the rank risk, from losses on single rows.
 
-Notation. p is the share of the positive class, c(x) a real-valued classifier, and its rank risk is
-the probability that a positive row stands below a negative one, ties counting one half: 1 - AUC.
-Every bound holds for any distribution, so also for the empirical one of the data at hand: computed
-from a sample it is a statement about that sample, with certainty, and about the population up to
-the noise of the sample.
+Notation. p is the share of the positive class, c(x) a real-valued classifier. Its rank risk is the
+probability that a positive row is ranked below a negative one, ties counting one half: 1 - AUC.
+Every bound holds for any distribution, so also for the empirical one of a sample: computed from
+the sample it holds with certainty for it, and for the population up to the sampling error.
 
-A bound above one says nothing. Balanced risks weigh the classes so that each counts one half: w(y)
-= 1 / (2 P(y)).
+A bound of one or more is vacuous. Balanced risks weigh the classes so that each counts one half:
+w(y) = 1 / (2 P(y)). A regret is a risk minus the smallest possible risk, that of ranking or
+classifying by P(y = 1 | x).
 """
 
-import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, isfinite, log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
-from sklearn.exceptions import ConvergenceWarning
 
-from forerank._typing import Vector
-from forerank._validation import refuse_invalid_weights
-from forerank.estimators import PointwiseRanker
+from forerank._kernels import serial_blas
+from forerank._typing import Mask, Matrix, Vector
+from forerank._validation import check_weights, refuse_invalid_weights
+from forerank.design import make_design
 from forerank.losses import get_loss
 from forerank.metrics import rank_loss
+from forerank.objectives import Pointwise, Profiled
+from forerank.solvers import newton
 
 __all__ = [
     "Bound",
@@ -41,18 +42,23 @@ __all__ = [
 ]
 
 
-# A class with less of the weight than this is as good as absent.
+# Share of the weight below which a class counts as absent: its balanced weights would overflow.
 _LEAST_SHARE = 1e-12
-# Margin losses in the bounds, with their value at zero: (11) is for losses that are one there.
+# Margin losses of the bounds, with their values at zero; bound (11) is for losses that are one
+# there.
 _AT_ZERO = {"exponential": 1.0, "logistic": log(2.0), "hinge": 1.0, "squared_hinge": 1.0}
+# Width of the column of names, in characters.
+_NAME_WIDTH = 57
+# Penalty of the fit of a scale and a shift: keeps the scale finite for separable classes.
+_RESCALING_ALPHA = 1e-9
 
 
 def error_rates_bound(false_negative: float, false_positive: float, prior: float) -> float:
     """Bound (8) on the rank risk, from P(c <= 0, y = 1), P(c >= 0, y = -1) and p = P(y = 1).
 
-    A pair can be out of order only if its positive row is a false negative or its negative row a
+    A pair can be misranked only if its positive row is a false negative or its negative row a
     false positive, which are independent: fn/p + fp/(1 - p) - fn fp / (p (1 - p)). A score of
-    exactly zero counts as an error of either kind. Holds for every classifier.
+    exactly zero counts as an error. Holds for every classifier.
 
     Examples
     --------
@@ -71,9 +77,8 @@ def error_rates_bound(false_negative: float, false_positive: float, prior: float
 def error_bound(risk: float, prior: float) -> float:
     """Bound (9) on the rank risk, from the 0/1 risk P(y c <= 0) and p: risk / min(p, 1 - p).
 
-    Looser than (8), and the looser the rarer the smaller class is. Holds for every classifier;
-    there is no such bound in terms of the regret, since the best classifier may leave all rows of a
-    class tied.
+    Looser than (8), most of all where one class is rare. Holds for every classifier; there is no
+    such bound from the regret, since the best classifier may give all rows equal scores.
 
     Examples
     --------
@@ -86,8 +91,7 @@ def error_bound(risk: float, prior: float) -> float:
 
 
 def balanced_error_bound(balanced_risk: float) -> float:
-    """Bound (10) on the rank risk, from the balanced 0/1 risk: twice that, whatever the class
-    sizes.
+    """Bound (10) on the rank risk, from the balanced 0/1 risk: twice that, for all class sizes.
 
     Examples
     --------
@@ -114,11 +118,10 @@ def margin_bound(balanced_risk: float) -> float:
 
 
 def exponential_regret_bound(regret: float) -> float:
-    """Bound (12) on the rank regret, from the regret of the balanced exponential risk: 3
-    sqrt(regret / 2).
+    """Bound (12) on the rank regret, 3 sqrt(regret / 2), from the regret of the balanced exponential
+    risk.
 
-    Regrets are what a risk exceeds that of the best scores (the Bayes classifier and the Bayes
-    ranker, which rank by P(y = 1 | x)) by. Holds for every classifier.
+    Holds for every classifier.
 
     Examples
     --------
@@ -144,12 +147,13 @@ def logistic_regret_bound(regret: float) -> float:
 
 
 def weight_deviation_bound(prior: float, n_samples: int, eps: float) -> float:
-    """Bound on P(|w - w'| / w >= eps) for the weight w' = 1 / (2 P') of a class whose share P' comes from n rows.
+    """Bound on P(|w - w'| / w >= eps) for the weight w' = 1 / (2 P') of a class whose share P' is
+    estimated from n rows.
 
-    The ratio is |P' - P| / P', so the event is P' <= P / (1 + eps) or P' >= P / (1 - eps); each tail is at most
-    exp(-n KL) with the relative entropy of its end to P (Chernoff). The formula printed in section 3.2 of the paper,
-    2 exp(-2 P n eps / (1 - eps)), has lost a square and does not hold: at P = 1/2, n = 100 and eps = 0.1 it gives 3e-5
-    for a probability of about one third.
+    The ratio is |P' - P| / P', so the event is P' <= P / (1 + eps) or P' >= P / (1 - eps); each
+    tail is at most exp(-n KL), KL the relative entropy of its end to P (Chernoff). The formula
+    printed in section 3.2 of the paper, 2 exp(-2 P n eps / (1 - eps)), lacks a square and does not
+    hold: at P = 1/2, n = 100 and eps = 0.1 it gives 3e-5 for a probability of about one third.
 
     Examples
     --------
@@ -172,11 +176,11 @@ def weight_deviation_bound(prior: float, n_samples: int, eps: float) -> float:
 def expected_rank_loss(
     y_score: ArrayLike, probability: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The rank risk where each row is positive with a known probability, exactly: no labels are
-    drawn.
+    """Rank risk where each row is positive with a known probability; exact, no labels are drawn.
 
-    Row i counts as a positive of weight P(y = 1 | x_i) and as a negative of the rest. With the probabilities themselves
-    as scores it is the smallest there is, the Bayes rank risk. Cost: one sort.
+    Row i counts as a positive of weight P(y = 1 | x_i) and as a negative of the remaining weight.
+    With the probabilities themselves as scores it is the smallest possible, the Bayes rank risk.
+    Cost: one sort.
 
     Examples
     --------
@@ -187,20 +191,22 @@ def expected_rank_loss(
     scores = np.asarray(y_score)
     if scores.shape != probability.shape:
         raise ValueError(
-            f"y_score has shape {scores.shape} and probability {probability.shape}; give one of each per row."
+            f"y_score has shape {scores.shape} and probability {probability.shape}; give one of "
+            "each per row."
         )
     weight = _check_weight(sample_weight, probability.size)
-    y = np.repeat([1, 0], probability.size)
-    return rank_loss(
-        y,
-        np.tile(scores, 2),
-        sample_weight=np.concatenate([weight * probability, weight * (1.0 - probability)]),
-    )
+    return _weighted_rank_loss(scores, weight * probability, weight * (1.0 - probability))
+
+
+def _weighted_rank_loss(scores: Vector, of_positive: Vector, of_negative: Vector) -> float:
+    """Rank loss where each row is a positive and a negative, of the given weights."""
+    weight = np.concatenate([of_positive, of_negative])
+    return rank_loss(np.repeat([1, 0], scores.size), np.tile(scores, 2), sample_weight=weight)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: what it is of, its equation, the quantity, and the bound on it."""
+    """A bound: the name and equation of what it is from, the bounded quantity, and the bound."""
 
     name: str
     equation: int
@@ -209,8 +215,8 @@ class Bound:
 
     @property
     def tightness(self) -> float:
-        """The quantity as a share of the bound: one where the bound is met, zero where it says
-        little.
+        """Ratio of the quantity to its bound: 1 where the bound is attained, near 0 where it is
+        loose.
         """
         return self.quantity / self.bound if self.bound > 0.0 else 1.0
 
@@ -221,12 +227,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class BoundsReport:
-    """The ranking of a fitted ranker, and what its classification says about it; `print` it.
+    """Rank loss of a fitted ranker, and the bounds on it from its classification risks; `print`
+    shows a table.
 
     Attributes
     ----------
     rank_loss : float
-        The share of pairs out of order, 1 - AUC.
+        The share of misranked pairs, 1 - AUC.
     error : float
         The 0/1 risk with the threshold at zero.
     false_negative, false_positive : float
@@ -234,12 +241,12 @@ class BoundsReport:
     prior : float
         The share of the positive class.
     risks : dict
-        Balanced risks: of the 0/1 loss ("error") and of margin losses divided by their value at
+        Balanced risks: of the 0/1 loss ("error"), and of margin losses divided by their value at
         zero.
     bounds : list of Bound
-        Those on the rank loss; with known probabilities also those on the regret.
+        On the rank loss; with known probabilities also on the regret.
     rank_regret : float or None
-        The rank loss less that of the best ranking, where the probabilities are known.
+        The rank loss minus that of the best ranking, where the probabilities are known.
     """
 
     rank_loss: float
@@ -250,7 +257,6 @@ class BoundsReport:
     risks: dict[str, float]
     bounds: list[Bound]
     rank_regret: float | None = None
-    _width: int = field(default=57, repr=False)
 
     def __str__(self) -> str:
         lines = [
@@ -259,14 +265,12 @@ class BoundsReport:
         ]
         if self.rank_regret is not None:
             lines.append(f"rank regret {self.rank_regret:.4f}")
-        lines.append(
-            f"{'bound on the rank loss or regret, from':<{self._width}} {'eq.':>4} {'bound':>8} {'tight to':>9}"
-        )
+        rows = [("bound on the rank loss or regret, from", "eq.", "bound", "tight to")]
         for b in self.bounds:
-            said = f"{b.bound:8.4f}" if b.bound < 1.0 else "  (none)"
-            lines.append(
-                f"{b.name:<{self._width}} {f'({b.equation})':>4} {said} {b.tightness:>9.1%}"
-            )
+            shown = f"{b.bound:.4f}" if b.bound < 1.0 else "(none)"
+            rows.append((b.name, f"({b.equation})", shown, f"{b.tightness:.1%}"))
+        for name, equation, bound, tightness in rows:
+            lines.append(f"{name:<{_NAME_WIDTH}} {equation:>4} {bound:>8} {tightness:>9}")
         return "\n".join(lines)
 
 
@@ -278,19 +282,18 @@ def report(
     sample_weight: ArrayLike | None = None,
     probability: ArrayLike | None = None,
 ) -> BoundsReport:
-    """How the rank loss of a fitted binary ranker compares with what its classification risks
-    promise.
+    """Rank loss of a fitted binary ranker beside the bounds from its classification risks.
 
     Parameters
     ----------
     ranker : fitted estimator with a `decision_function`
-        Scores above zero stand for the class that sorts last.
+        Scores above zero mean the class that sorts last.
     X, y : rows and labels
-        Those to be judged on; two classes.
+        Held-out rows of two classes.
     sample_weight : array-like of shape (n_samples,), optional
     probability : array-like of shape (n_samples,), optional
-        P(y = 1 | x) of each row where it is known, as for `forerank.data.datasets.make_bipartite`. Risks are then
-        expectations over labels, and the regret bounds (12) and (13) are added.
+        P(y = 1 | x) of each row where it is known, as for `forerank.data.datasets.make_bipartite`.
+        Risks are then expectations over labels, and the regret bounds (12) and (13) are added.
 
     Returns
     -------
@@ -298,16 +301,17 @@ def report(
 
     Notes
     -----
-    Margin bounds depend on the scale and the shift of the scores, which the ranking does not.
-    They are given for the scores as they are, and for the best scale and shift (a fit of one
-    column, with balanced weights): that is the bound of another classifier with the same ranking,
-    so it holds as well.
+    Margin bounds depend on the scale and the shift of the scores, which the ranking does not. They
+    are given for the scores unchanged, and for the best scale and shift (a fit of one column, with
+    balanced weights): that is the bound of another classifier with the same ranking, so it holds as
+    well.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
+    >>> from forerank import PointwiseRanker
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> ranker = make_pipeline(StandardScaler(), PointwiseRanker(alpha=1e-2)).fit(X, y)
     >>> all(bound.holds for bound in report(ranker, X, y).bounds)
@@ -320,17 +324,15 @@ def report(
     scores = np.asarray(ranker.decision_function(X), dtype=float)
     if scores.ndim != 1:
         raise ValueError(
-            f"decision_function gave an array of shape {scores.shape}; a binary ranker is expected."
+            f"decision_function has shape {scores.shape}; one score per row is expected."
         )
-    if np.isnan(scores).any():
+    if n_nan := int(np.isnan(scores).sum()):
         raise ValueError(
-            f"decision_function gave NaN in {np.isnan(scores).sum()} of {scores.size} rows."
+            f"decision_function has NaN in {n_nan} of {scores.size} rows; give finite scores."
         )
-    truth = np.asarray(y)
+    truth, n = np.asarray(y), scores.size
     if truth.shape != scores.shape:
-        raise ValueError(
-            f"y has shape {truth.shape} for {scores.size} rows; give one label per row."
-        )
+        raise ValueError(f"y has shape {truth.shape} for {n} rows; give one label per row.")
     if probability is None:
         labels = np.unique(truth)
         if labels.size != 2:
@@ -338,33 +340,29 @@ def report(
         chance = (truth == labels[1]).astype(float)
     else:
         chance = _check_probability(probability)
-        if chance.size != scores.size:
-            raise ValueError(
-                f"probability has {chance.size} entries for {scores.size} rows; give one per row."
-            )
-    weight = _check_weight(sample_weight, scores.size)
+        if chance.size != n:
+            raise ValueError(f"probability has {chance.size} entries for {n} rows; give one each.")
+    weight = _check_weight(sample_weight, n)
     of_positive, of_negative = weight * chance, weight * (1.0 - chance)
     share = of_positive.sum() / weight.sum()
     if not _LEAST_SHARE < share < 1.0 - _LEAST_SHARE:
         raise ValueError(
-            f"The positive class has the share {share:g} of the weight; both classes need some, or there is no ranking "
-            "to judge."
+            f"The positive class has the share {share:g} of the weight; both classes need some "
+            "weight, or there is no ranking to judge."
         )
     judged = _Judged(scores, of_positive / weight.sum(), of_negative / weight.sum())
     return judged.report(known=probability is not None)
 
 
 class _Judged:
-    """Scores with the weight of each row as a positive and as a negative; both together sum to one."""
+    """Scores with the weight of each row as a positive and as a negative; all weights sum to one."""
 
     def __init__(self, scores: Vector, of_positive: Vector, of_negative: Vector) -> None:
         self.scores, self.of_positive, self.of_negative = scores, of_positive, of_negative
         self.prior = float(of_positive.sum())
 
     def rank_loss(self, scores: Vector) -> float:
-        rows = np.repeat([1, 0], scores.size)
-        weight = np.concatenate([self.of_positive, self.of_negative])
-        return rank_loss(rows, np.tile(scores, 2), sample_weight=weight)
+        return _weighted_rank_loss(scores, self.of_positive, self.of_negative)
 
     def balanced(self) -> tuple[Vector, Vector]:
         return self.of_positive / (2.0 * self.prior), self.of_negative / (2.0 * (1.0 - self.prior))
@@ -372,7 +370,7 @@ class _Judged:
     def balanced_risk(self, loss: str, scores: Vector) -> float:
         up, down = self.balanced()
         with np.errstate(over="ignore", invalid="ignore"):
-            # A row of no weight in a class has no loss there, even where that would be infinite.
+            # A row without weight in a class has no loss there, also where it would be infinite.
             risk = np.where(up > 0, up * get_loss(loss).value(scores), 0.0).sum()
             risk += np.where(down > 0, down * get_loss(loss).value(-scores), 0.0).sum()
         return float(risk) / _AT_ZERO[loss]
@@ -380,28 +378,20 @@ class _Judged:
     def rescaled(self, loss: str) -> Vector:
         """Scores times a plus b with a > 0, for which the balanced risk is about the smallest.
 
-        The scores as they are where that is a constant: it would be another ranking.
+        The scores unchanged where no a > 0 is best: others would be another ranking.
         """
         up, down = self.balanced()
         spread = float(self.scores.max() / 2.0 - self.scores.min() / 2.0)
         if spread == 0.0 or not isfinite(spread):
             return self.scores
         column = np.tile((self.scores - self.scores.mean()) / spread, 2)[:, None]
-        y, weight = np.repeat([1, 0], self.scores.size), np.concatenate([up, down])
+        weight = np.concatenate([up, down])
         kept = weight > 0.0
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # any scale will do, the best is only tighter
-            # A trace of a penalty keeps the scale finite where the classes can be told apart.
-            fit = PointwiseRanker(loss, alpha=1e-9, tol=1e-6).fit(
-                column[kept], y[kept], sample_weight=weight[kept]
-            )
-        return (
-            fit.decision_function(column[: self.scores.size])
-            if fit.coef_[0, 0] > 0.0
-            else self.scores
-        )
+        positive = np.repeat([True, False], self.scores.size)[kept]
+        scale, shift = _best_scale(loss, column[kept], positive, weight[kept])
+        if not scale > 0.0:
+            return self.scores
+        return make_design(column[: self.scores.size]).scores(np.array([scale])) + shift
 
     def bayes_risk(self, loss: str) -> float:
         """The smallest balanced risk over all scores: the minimum for each row alone."""
@@ -425,11 +415,8 @@ class _Judged:
         ]  # fmt: skip
         for loss in _AT_ZERO:
             risks[loss] = self.balanced_risk(loss, self.scores)
-            bounds.append(
-                Bound(
-                    f"balanced {loss.replace('_', ' ')} risk", 11, ranked, margin_bound(risks[loss])
-                )
-            )
+            name = f"balanced {loss.replace('_', ' ')} risk"
+            bounds.append(Bound(name, 11, ranked, margin_bound(risks[loss])))
         rescaled = {loss: self.rescaled(loss) for loss in ("exponential", "logistic")}
         for loss, scores in rescaled.items():
             bound = margin_bound(min(self.balanced_risk(loss, scores), risks[loss]))
@@ -445,23 +432,37 @@ class _Judged:
                 for how, scores in (("", self.scores), (", scores rescaled", rescaled[loss])):
                     risk = self.balanced_risk(loss, scores) * _AT_ZERO[loss]
                     bound = bound_of(max(risk - self.bayes_risk(loss), 0.0))
-                    bounds.append(
-                        Bound(f"regret of the balanced {loss} risk{how}", equation, regret, bound)
-                    )
+                    name = f"regret of the balanced {loss} risk{how}"
+                    bounds.append(Bound(name, equation, regret, bound))
         error = false_negative + false_positive
         return BoundsReport(ranked, error, false_negative, false_positive, p, risks, bounds, regret)
 
 
+def _best_scale(loss: str, X: Matrix, positive: Mask, weight: Vector) -> tuple[float, float]:
+    """Scale and shift of one column that minimise the weighted mean loss, by Newton's method.
+
+    The exponential loss overflows at shifts far from the best one, which is therefore minimised
+    out. A fit that does not converge is used too: any scale gives a valid bound.
+    """
+    objective = Pointwise(positive, loss, weight=check_weights(weight, positive.size))
+    with serial_blas():
+        if loss == "exponential":
+            profiled, design = Profiled(objective), make_design(X)
+            w = newton(profiled, design, np.array([_RESCALING_ALPHA]), tol=1e-6, max_iter=200).w
+            return float(w[0]), profiled.best_shift(design.scores(w))
+        design, penalty = make_design(X, intercept=True), np.array([_RESCALING_ALPHA, 0.0])
+        w = newton(objective, design, penalty, tol=1e-6, max_iter=200).w
+        return float(w[0]), float(w[1])
+
+
 def _relative_entropy(x: float, p: float) -> float:
-    """Of a coin with chance x to one with chance p."""
+    """Relative entropy of a Bernoulli variable of probability x to one of probability p."""
     return float(xlogy(x, x / p) + xlogy(1.0 - x, (1.0 - x) / (1.0 - p)))
 
 
 def _check_prior(prior: float) -> None:
     if not 0.0 < prior < 1.0:
-        raise ValueError(
-            f"prior={prior!r}: the share of the positive class must lie between 0 and 1."
-        )
+        raise ValueError(f"prior={prior!r}: a share strictly between 0 and 1 is expected.")
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
@@ -485,5 +486,8 @@ def _check_weight(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
 def _check_probability(probability: ArrayLike) -> Vector:
     values = np.asarray(probability, dtype=float)
     if values.ndim != 1 or not np.all((values >= 0.0) & (values <= 1.0)):
-        raise ValueError("probability must hold one number between 0 and 1 for each row.")
+        raise ValueError(
+            f"probability has shape {values.shape}; one number between 0 and 1 for each row is "
+            "expected."
+        )
     return values
