@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forerank import metrics
-from forerank.data.checks import _auc, _row_hashes, _sampled, data_warnings
+from forerank.data.checks import _row_hashes, data_warnings
+from forerank.data.leaky_columns import pair_auc, stratified_sample
 
 
 def noise(n=1000, d=4, positives=0.3, seed=0):
@@ -120,7 +121,7 @@ def test_many_rows_are_sampled_and_it_says_so():
     X[:, 1] = y
     (found,) = data_warnings(X, y, max_rows=1000)
     assert "(seen on a sample of 1,000 rows)" in found.sentence
-    rows = _sampled(y, 1000, np.random.default_rng(0))
+    rows = stratified_sample(y, 1000, np.random.default_rng(0))
     assert rows.size == 1000
     assert y[rows].sum() == y.sum()  # all of the small class
     assert kinds(X, y, max_rows=1000) == kinds(X, y, max_rows=1000)
@@ -221,9 +222,9 @@ def test_scores_that_are_no_ranking():
 
 def test_auc_is_the_one_of_metrics():
     X, y = noise(300, 1)
-    assert _auc(np.round(X[:, 0]), y) == pytest.approx(metrics.roc_auc(y, np.round(X[:, 0])))
+    assert pair_auc(np.round(X[:, 0]), y) == pytest.approx(metrics.roc_auc(y, np.round(X[:, 0])))
     grade = np.random.default_rng(0).integers(0, 3, 300)
-    assert _auc(X[:, 0], grade) == metrics.wmw(grade, X[:, 0])
+    assert pair_auc(X[:, 0], grade) == metrics.wmw(grade, X[:, 0])
 
 
 def test_bad_input():
@@ -232,9 +233,9 @@ def test_bad_input():
         data_warnings(X, y[:9])
     with pytest.raises(ValueError, match="shape \\(\\)"):
         data_warnings(X, 1)
-    with pytest.raises(ValueError, match="a frame where there are words"):
+    with pytest.raises(ValueError, match="or a data frame if some columns"):
         data_warnings(np.array([["a"]] * 10), y)
-    with pytest.raises(ValueError, match="2 names for 4 columns"):
+    with pytest.raises(ValueError, match="names has 2 entries and data 4 columns"):
         data_warnings(X, y, names=["a", "b"])
     with pytest.raises(ValueError, match="one score for each of the 10 rows"):
         data_warnings(X, y, scores=[1.0])

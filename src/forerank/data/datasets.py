@@ -1,10 +1,9 @@
-"""Named data sets and generated ones.
+"""Data sets: named ones from files, and generated ones.
 
-The named ones are read from the directory that the environment variable FORERANK_DATA names.
-
-Each is an archive NAME.npz with y and either a dense X (float32, NaN = missing) or the parts of a
-CSR matrix; grouped sets have a qid per row. None of them comes with the package. `make_bipartite`,
-`make_randnet` and `make_randpoly` need no files.
+The named ones are archives NAME.npz in the directory of the environment variable FORERANK_DATA,
+with y and either a dense X (float32, NaN = missing) or the parts of a CSR matrix; grouped sets have
+a qid per row. None of them comes with the package. `make_bipartite`, `make_randnet` and
+`make_randpoly` need no files.
 """
 
 import os
@@ -18,6 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
+
+from forerank._typing import Index, Mask, Vector
 
 __all__ = [
     "BipartiteModel",
@@ -42,12 +43,12 @@ class Dataset:
 
 
 def data_directory() -> Path:
-    """The directory of the data sets; an error that says what to do where there is none."""
+    """The directory of the data sets."""
     value = os.environ.get("FORERANK_DATA")
     if not value:
         raise FileNotFoundError(
-            "The environment variable FORERANK_DATA is not set. Set it to the directory that holds the NAME.npz files; "
-            "the page docs/data-sets.md says where they come from."
+            "The environment variable FORERANK_DATA is not set. Set it to the directory that holds "
+            "the NAME.npz files; the page docs/data-sets.md says where they come from."
         )
     path = Path(value)
     if not path.is_dir():
@@ -56,14 +57,14 @@ def data_directory() -> Path:
 
 
 def load(name: str) -> Dataset:
-    """Read one data set by name."""
+    """The data set of this name."""
     path = data_directory() / f"{name}.npz"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in path.parent.glob("*.npz"))) or "none"
         raise FileNotFoundError(f"There is no data set {name!r} in FORERANK_DATA; found: {known}.")
     with np.load(path, allow_pickle=False) as archive:
         if "X_data" in archive:
-            # Not every peer takes 64-bit indices, and few matrices need them.
+            # Some packages do not accept 64-bit indices, and few matrices need them.
             kind = np.int32 if archive["X_data"].size < 2**31 else np.int64
             indices, indptr = archive["X_indices"].astype(kind), archive["X_indptr"].astype(kind)
             X = sp.csr_array((archive["X_data"], indices, indptr), shape=tuple(archive["X_shape"]))
@@ -72,7 +73,7 @@ def load(name: str) -> Dataset:
         return Dataset(name, X, archive["y"], archive.get("qid"))
 
 
-def cut_into_grades(target: ArrayLike, n_grades: int) -> NDArray[np.intp]:
+def cut_into_grades(target: ArrayLike, n_grades: int) -> Index:
     """Grades 0 .. n_grades - 1 from a real-valued target: bins of about equal size, equal values in
     the same bin.
 
@@ -83,9 +84,8 @@ def cut_into_grades(target: ArrayLike, n_grades: int) -> NDArray[np.intp]:
     """
     values = np.asarray(target, dtype=float)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError(
-            "target must be a one-dimensional array of finite numbers, with at least one of them."
-        )
+        expected = "expected a non-empty one-dimensional array of finite numbers"
+        raise ValueError(f"target has shape {values.shape}; {expected}.")
     if n_grades < 2:
         raise ValueError(f"n_grades must be at least 2; got {n_grades!r}.")
     cuts = np.quantile(values, np.arange(1, n_grades) / n_grades)
@@ -99,11 +99,11 @@ def make_randnet(
     *,
     n_hidden: int = 10,
     random_state: Any = None,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Vector, Index]:
     """RandNet: grades of the output of a random network (Burges et al. 2005; raykar2007, Table 1).
 
     Inputs are uniform in [-1, 1]^d. The target is v . tanh(W x + b) with `n_hidden` hidden units
-    and all weights uniform in [-1, 1], cut into grades of equal size.
+    and all weights uniform in [-1, 1], binned into grades of equal size.
 
     Returns
     -------
@@ -121,14 +121,14 @@ def make_randnet(
 
 def make_randpoly(
     n_samples: int = 1000, n_features: int = 50, n_grades: int = 6, *, random_state: Any = None
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Vector, Index]:
     """RandPoly: grades of a random polynomial of degree three (Burges et al. 2005; raykar2007,
     Table 1).
 
     Inputs are uniform in [-1, 1]^d. The target is the mean of three terms, each brought to mean
     zero and variance one: the inner product with a random vector (uniform in [-1, 1]^d), the sum of
     x_k x_{p(k)} over a random permutation p, and the sum of x_k x_{q(k)} x_{r(k)} over two more. It
-    is cut into grades of equal size.
+    is binned into grades of equal size.
 
     Returns
     -------
@@ -137,9 +137,7 @@ def make_randpoly(
         Grades 0 .. n_grades - 1.
     """
     if n_samples < 2:
-        raise ValueError(
-            f"n_samples must be at least 2, since terms are brought to variance one; got {n_samples!r}."
-        )
+        raise ValueError(f"n_samples must be at least 2, to have a variance; got {n_samples!r}.")
     rng = check_random_state(random_state)
     X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
     linear = X @ rng.uniform(-1.0, 1.0, n_features)
@@ -149,7 +147,7 @@ def make_randpoly(
     return X, cut_into_grades(terms.mean(axis=0), n_grades)
 
 
-# Rows from which the threshold of a model is estimated.
+# Number of rows from which the threshold of a model is estimated: its share is off by about 0.001.
 _THRESHOLD_ROWS = 200_000
 
 
@@ -159,11 +157,11 @@ class BipartiteModel:
     drawn.
 
     Rows are uniform in the unit cube. y = 1 where a function f(x) is at least its threshold, -1
-    elsewhere, and every label is then turned round with probability `noise`. So P(y = 1 | x) has
-    two values, noise and 1 - noise, and no ranking does better than to put the rows above the
-    threshold ahead of the others. `noise` and the threshold are such that the best ranking has the
-    rank risk `bayes_risk` and the positive class about the share asked for: few rules have few
-    values to cut between, and `prior` is the share that came of it.
+    elsewhere, and every label is then flipped with probability `noise`. So P(y = 1 | x) has two
+    values, noise and 1 - noise, and the best ranking has the rows above the threshold first.
+    `noise` and the threshold are such that the best ranking has the rank risk `bayes_risk` and the
+    positive class about the requested share: a few rules have few distinct values, between which
+    the threshold must lie, and `prior` is the share that results.
 
     Attributes
     ----------
@@ -180,8 +178,8 @@ class BipartiteModel:
 
     kind: str
     n_features: int
-    weights: NDArray[np.float64]
-    rules: list[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]]
+    weights: Vector
+    rules: list[tuple[Index, Vector, Mask]]
     threshold: float
     noise: float
     prior: float
@@ -213,36 +211,23 @@ class BipartiteModel:
             rules = []
             for _ in range(n_features if kind == "rules" else 0):
                 size = rng.geometric(0.5)
-                rules.append(
-                    (
-                        rng.randint(n_features, size=size),
-                        rng.uniform(size=size),
-                        rng.uniform(size=size) < 0.5,
-                    )
-                )
+                columns, bounds = rng.randint(n_features, size=size), rng.uniform(size=size)
+                rules.append((columns, bounds, rng.uniform(size=size) < 0.5))
             model = cls(kind, n_features, weights, rules, 0.0, 0.0, prior, bayes_risk)
             values = np.sort(model.target(rng.uniform(size=(_THRESHOLD_ROWS, n_features))))
-            if (
-                values[0] < values[-1]
-            ):  # rules may contradict themselves, and then all rows are alike
+            if values[0] < values[-1]:  # else all rules contradict themselves, and rows are equal
                 break
-        # Few rules have few values: of the two cuts around the share wanted the nearer, and then
-        # the noise for that.
-        at = values[int((1.0 - above) * (values.size - 1))]
-        cuts = [np.searchsorted(values, at, side="left"), np.searchsorted(values, at, side="right")]
-        cut = min(
-            (c for c in cuts if 0 < c < values.size),
-            key=lambda c: abs(1.0 - c / values.size - above),
-        )
-        noise = _noise_for_share(1.0 - cut / values.size, bayes_risk)
-        return replace(
-            model,
-            threshold=float(values[cut]),
-            noise=noise,
-            prior=_prior(1.0 - cut / values.size, noise),
-        )
+        # With few distinct values, the one of the two thresholds that is nearer to the requested
+        # share, and the noise that belongs to it.
+        value = values[int((1.0 - above) * (values.size - 1))]
+        ranks = [int(np.searchsorted(values, value, side=side)) for side in ("left", "right")]
+        shares = {rank: 1.0 - rank / values.size for rank in ranks if 0 < rank < values.size}
+        rank = min(shares, key=lambda rank: abs(shares[rank] - above))
+        noise = _noise_for_share(shares[rank], bayes_risk)
+        threshold, prior = float(values[rank]), _prior(shares[rank], noise)
+        return replace(model, threshold=threshold, noise=noise, prior=prior)
 
-    def target(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def target(self, X: Vector) -> Vector:
         """f(x) without its threshold."""
         if self.kind == "linear":
             return X @ self.weights
@@ -254,13 +239,11 @@ class BipartiteModel:
             total += weight * met
         return total
 
-    def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, X: Vector) -> Vector:
         """P(y = 1 | x), the scores of the best ranking."""
         return np.where(self.target(X) >= self.threshold, 1.0 - self.noise, self.noise)
 
-    def sample(
-        self, n_samples: int, random_state: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    def sample(self, n_samples: int, random_state: Any = None) -> tuple[Vector, Index, Vector]:
         """Rows, labels (-1 or 1) and P(y = 1 | x)."""
         rng = check_random_state(random_state)
         X = rng.uniform(size=(n_samples, self.n_features))
@@ -269,7 +252,7 @@ class BipartiteModel:
 
 
 def _prior(above: float, noise: float) -> float:
-    """The share of the positive class where `above` of the rows lie above the threshold."""
+    """The share of the positive class if a share `above` of the rows is above the threshold."""
     return above * (1.0 - noise) + (1.0 - above) * noise
 
 
@@ -285,7 +268,7 @@ def _bayes_risk(above: float, noise: float) -> float:
 
 
 def _noise_for_prior(prior: float, bayes_risk: float) -> tuple[float, float]:
-    """The noise, and the share of rows above the threshold, that give both."""
+    """The noise, and the share of rows above the threshold, that give prior and risk."""
 
     def above(noise: float) -> float:
         return (prior - noise) / (1.0 - 2.0 * noise)
@@ -296,7 +279,7 @@ def _noise_for_prior(prior: float, bayes_risk: float) -> tuple[float, float]:
 
 
 def _noise_for_share(above: float, bayes_risk: float) -> float:
-    """The noise that gives the risk where the share of rows above the threshold is given."""
+    """The noise that gives the risk, for a given share of rows above the threshold."""
     return _root(lambda k: _bayes_risk(above, k) - bayes_risk, 0.5)
 
 
@@ -312,7 +295,7 @@ def make_bipartite(
     bayes_risk: float = 0.1,
     n_features: int = 50,
     random_state: Any = None,
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+) -> tuple[Vector, Index, Vector]:
     """A sample of a random bipartite ranking problem whose best ranking is known (kotlowski2011,
     section 5.1).
 
@@ -325,7 +308,7 @@ def make_bipartite(
         Whether the target is a weighted sum of the columns or of conjunctions of conditions on
         them.
     prior : float, default=0.5
-        The share of the positive class, met nearly: see `BipartiteModel`.
+        The approximate share of the positive class: see `BipartiteModel`.
     bayes_risk : float, default=0.1
         The rank risk of the best ranking.
     n_features : int, default=50
@@ -338,7 +321,8 @@ def make_bipartite(
     y : array of shape (n_samples,)
         -1 or 1.
     probability : array of shape (n_samples,)
-        P(y = 1 | x): the scores of the best ranking, from which regrets follow exactly (`forerank.metrics.bounds`).
+        P(y = 1 | x): the scores of the best ranking, from which regrets follow exactly
+        (`forerank.metrics.bounds`).
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Writing a file so that it appears whole or not at all."""
+"""Atomic writing of files: a file appears complete or not at all."""
 
-import bz2
-import gzip
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from forerank.data.formats import is_compressed, opener
 
 __all__ = ["first_line", "opened_atomically", "refuse_existing"]
 
@@ -22,11 +22,10 @@ def refuse_existing(path: Any, *, force: bool) -> None:
 
 @contextmanager
 def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
-    """A file to write to, packed where its name ends in .gz or .bz2; an open file is written as it
-    is.
+    """A file to write to, compressed if its name ends in .gz or .bz2; an open file is used as is.
 
-    It is written beside the place where it goes and put there at the end. A file that is there
-    already is kept, unless `force`; also one that has come to be in the meantime.
+    The file is written under a temporary name in the same directory and renamed at the end. An
+    existing file is kept, unless `force`; also one that was created in the meantime.
     """
     if hasattr(out, "write"):
         yield out
@@ -37,16 +36,15 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
         with Path(out).open("wb") as file:  # a device or a pipe
             yield file
         return
-    target = Path(out).resolve()  # what a link points to is written, not the link
+    target = Path(out).resolve()  # the target of a link is written, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_UMASK
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:  # from before the file exists, so that no signal finds it unguarded
+    try:  # begun before the file exists, so that it is removed whenever a signal arrives
         with _new_file(part, out) as file:
-            if target.suffix.lower() in (".gz", ".bz2"):
-                packer: Any = gzip.open if target.suffix.lower() == ".gz" else bz2.open
-                with packer(file, "wb") as packed:
-                    yield packed
+            if is_compressed(target):
+                with opener(target)(file, "wb") as compressed:
+                    yield compressed
             else:
                 yield file
             file.flush()
@@ -55,27 +53,23 @@ def opened_atomically(out: Any, *, force: bool = False) -> Iterator[BinaryIO]:
         if force:
             part.replace(target)
         else:
-            _put(part, target)
+            _rename_new(part, target)
     finally:
-        with suppress(OSError):  # the name may be too long, or the directory closed
+        with suppress(OSError):  # the name may be too long, or the directory not writable
             part.unlink(missing_ok=True)
 
 
 def _new_file(part: Path, out: Any) -> BinaryIO:
-    """A file that only its owner reads until it is complete; where it cannot be made, the error
-    names `out`.
-    """
+    """A new file that only its owner can read; an error on its creation names `out`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        return os.fdopen(
-            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600),
-            "wb",
-        )
+        return os.fdopen(os.open(part, flags, 0o600), "wb")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(out)) from None
 
 
-def _put(part: Path, target: Path) -> None:
-    """Under its name, where nothing else has come to be."""
+def _rename_new(part: Path, target: Path) -> None:
+    """Rename a file; an error where the new name exists."""
     try:
         os.link(part, target)
     except FileExistsError:
@@ -87,7 +81,7 @@ def _put(part: Path, target: Path) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The message of an error, in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
@@ -97,5 +91,5 @@ def _umask() -> int:
     return mask
 
 
-# Asked for once: there is no way to ask without setting it for a moment.
+# Read once, since reading it means setting it for a moment.
 _UMASK = _umask()

@@ -88,8 +88,8 @@ def with_seed(splitter: Any, seed: int) -> Any:
 def _given_splits(cv: Any, y: NDArray, groups: Index | None) -> list[tuple[Index, Index]]:
     if isinstance(cv, bool | str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise ValueError(
-            f"{cv!r} is not a number of folds: give at least 2, a splitter of scikit-learn, or a list "
-            "of pairs (train, test)."
+            f"{cv!r} is not a number of folds: give at least 2, a splitter of scikit-learn, or a "
+            "list of pairs (train, test)."
         )
     pairs = _split(cv, y, groups) if hasattr(cv, "split") else cv
     splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in pairs]

@@ -50,9 +50,7 @@ def prefetched(items: Iterator[A], depth: int = 4) -> Iterator[A]:
 
 
 def parallel_map(work: Callable[[A], B], items: Iterator[A]) -> Iterator[B]:
-    """Results of `work` on each item, in order; one item per core is in work and one more is
-    queued.
-    """
+    """Results of `work` on each item, in order; one item per core is running, and one is queued."""
     with ThreadPoolExecutor(n_threads()) as pool:
         coming: deque[Future[B]] = deque()
         for item in items:

@@ -25,7 +25,7 @@ from sklearn.utils import check_array
 
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
-from forerank.data.checks import DataWarning, data_warnings
+from forerank.data.checks import DataWarning, check_rows
 from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
@@ -92,7 +92,7 @@ class RankingProblem:
 
     def warnings(self) -> list[DataWarning]:
         """Problems of the data that make results too good, or uncertain."""
-        return data_warnings(self.rows, self.y, qid=self.groups)
+        return check_rows(self.rows, self.y, self.groups)
 
     def summary(self) -> dict[str, Any]:
         """Entries of a model's summary: number of rows, classes and groups."""

@@ -79,8 +79,8 @@ def make_ranker(
         if "graph" not in possible:
             raise ValueError(
                 f"{type(model).__name__} ranks two classes, and the labels are grades. Name the "
-                "positive one, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which order "
-                "grades."
+                "positive one, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which "
+                "order grades."
             )
         if possible["graph"] is None:
             params = {"graph": "order", **params}
