@@ -21,7 +21,8 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 from forerank.exceptions import DataFileError
-from forerank.models.ranked_list import Sorter, rank_file, rank_frame
+from forerank.models.external_sort import ExternalSorter
+from forerank.models.ranked_list import rank_file, rank_frame
 from forerank.workflows.fit import fit
 from tables import table
 
@@ -97,7 +98,7 @@ def test_sorting_is_a_stable_sort_however_little_memory_there_is(
     n = sum(sizes)
     score = rng.integers(0, levels, n).astype(float)
     group = rng.integers(0, n_groups, n) if n_groups else None
-    sorter = Sorter(top, memory=memory, directory=tmp_path_factory.mktemp("runs"), batch=7)
+    sorter = ExternalSorter(top, memory=memory, directory=tmp_path_factory.mktemp("runs"), batch=7)
     begin = 0
     for size in sizes:
         part = slice(begin, begin + size)
@@ -148,7 +149,7 @@ def test_groups_are_ranked_each_on_its_own(tmp_path):
     for _, part in ranked.groupby("city"):
         assert_array_equal(part["rank"], rankdata(-part["score"], method="min"))
     frame.drop(columns="city").to_csv(tmp_path / "without.csv", index=False)
-    with pytest.raises(DataFileError, match="their column 'city' is not there"):
+    with pytest.raises(DataFileError, match="their column 'city' is missing"):
         rank_file(model, tmp_path / "without.csv", tmp_path / "none.csv")
 
 
@@ -156,7 +157,7 @@ def test_missing_and_extra_columns(tmp_path, model):
     frame = table(50).drop(columns=["age", "job"]).assign(score=1, more="x")
     path = tmp_path / "in.csv"
     frame.to_csv(path, index=False)
-    message = r"in.csv: columns of the model that are not there: 'age', 'job' \(2 of 5\)"
+    message = r"in.csv: columns of the model are missing: 'age', 'job' \(2 of 5\)"
     with pytest.raises(DataFileError, match=message):
         rank_file(model, path, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
@@ -223,9 +224,8 @@ def test_matrices_are_ranked_by_row_number(tmp_path, first, grouped):
         assert_array_equal(ranked["qid"], qid)
         assert (ranked.groupby("qid")["rank"].min() == 1).all()
     # Rows of fewer and of more columns.
-    path.write_text(
-        f"1 {'qid:1 ' if grouped else ''}{first}:2 {40 + first}:3\n0 {'qid:1 ' if grouped else ''}\n"
-    )
+    group = "qid:1 " if grouped else ""
+    path.write_text(f"1 {group}{first}:2 {40 + first}:3\n0 {group}\n")
     rank_file(model, path, tmp_path / "two.csv")
     two = np.zeros((2, 6))
     two[0, 0] = 2.0
@@ -236,10 +236,15 @@ def test_matrices_are_ranked_by_row_number(tmp_path, first, grouped):
 
 def test_kinds_that_do_not_go_together(tmp_path, model):
     (tmp_path / "in.svm").write_text("1 1:2\n")
-    with pytest.raises(DataFileError, match="the model was fitted on a table with columns by name"):
+    with pytest.raises(
+        DataFileError,
+        match="the model was fitted on a table with named columns, and this file is a matrix",
+    ):
         rank_file(model, tmp_path / "in.svm", tmp_path / "out.csv")
     table(5).to_csv(tmp_path / "in.csv", index=False)
-    with pytest.raises(DataFileError, match=r"a list goes into a file that ends in \.csv"):
+    with pytest.raises(
+        DataFileError, match=r"a ranked list is written to a file that ends in \.csv"
+    ):
         rank_file(model, tmp_path / "in.csv", tmp_path / "out.npz")
     (tmp_path / "there.csv").write_text("precious")
     with pytest.raises(FileExistsError, match=r"there\.csv exists already"):
@@ -276,7 +281,7 @@ def test_words_of_which_the_model_knows_none_are_named(tmp_path, model):
     table(5).assign(city="x", job=["cook", "y", "y", "y", "y"]).to_csv(
         tmp_path / "in.csv", index=False
     )
-    assert rank_file(model, tmp_path / "in.csv", tmp_path / "out.csv").strangers == ["city"]
+    assert rank_file(model, tmp_path / "in.csv", tmp_path / "out.csv").unknown_values == ["city"]
 
 
 def test_lists_within_rows_do_not_go_to_csv(tmp_path, model):
@@ -355,7 +360,7 @@ def test_no_rows_give_an_empty_list(tmp_path, model, kind, out):
         assert list(read(target).columns) == [*frame.columns, "score", "rank"]
         assert len(read(target)) == 0
     (tmp_path / "other.csv").write_text("a,b\n")
-    with pytest.raises(DataFileError, match="columns of the model that are not there"):
+    with pytest.raises(DataFileError, match="columns of the model are missing"):
         rank_file(model, tmp_path / "other.csv", target, force=True)
 
 
@@ -406,5 +411,5 @@ def test_probabilities_stand_beside_scores_whatever_the_memory(tmp_path):
     assert (np.diff(ranked["forerank_probability"]) <= 0).all()
     again = rank_frame(model, frame, probability=True)
     assert_allclose(again["forerank_probability"], ranked["forerank_probability"], rtol=1e-9)
-    with pytest.raises(ValueError, match="no probabilities"):
+    with pytest.raises(ValueError, match="predicts no probabilities"):
         rank_frame(fit(frame, "y", check=0), frame, probability=True)

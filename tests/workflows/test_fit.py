@@ -25,8 +25,9 @@ from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
 from forerank.models import Model, load_model, read_card, save_model
 from forerank.models.explain import explain
-from forerank.models.onnx import save_onnx, to_onnx, to_sklearn
+from forerank.models.onnx import save_onnx, to_onnx
 from forerank.models.ranked_list import rank_file, rank_frame
+from forerank.models.sklearn_export import to_sklearn
 from forerank.workflows.evaluate import evaluate
 from forerank.workflows.fit import fit
 from forerank.workflows.rankers import make_ranker, ranker_names
@@ -700,7 +701,7 @@ def test_the_encoding_of_a_model_is_for_files_that_are_not_in_utf8(tmp_path):
             explain(model, path, rows=[1]).contributions[0]["score"], scores[0], atol=1e-8
         )
         found = rank_file(model, path, tmp_path / "out.csv", force=True)
-        assert found.strangers == []
+        assert found.unknown_values == []
         assert set(pd.read_csv(tmp_path / "out.csv")["city"]) == {"Zürich", "Málaga"}
     garbled = evaluate(model, tmp_path / "utf-8.csv", encoding="cp1252").scores
     assert not np.allclose(garbled, scores)  # what is said goes before what is seen

@@ -98,7 +98,7 @@ def _print_summary(ranked: Any, out: str) -> None:
     file = "" if out == "-" else f" to {out}"
     lines = [
         ("missing, treated as empty: ", ranked.missing),
-        ("without any value known to the model: ", ranked.strangers),
+        ("without any value known to the model: ", ranked.unknown_values),
         ("kept, not used by the model: ", ranked.unused),
     ]
     shown = [text + listed(names) for text, names in lines if names]

@@ -8,15 +8,9 @@ import numpy as np
 
 from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
-from forerank.models import Model
-from forerank.models.scoring import (
-    LinearScorer,
-    model_frame,
-    n_matrix_columns,
-    scorer_of,
-    two_steps,
-)
-from forerank.models.tables import model_source, model_table
+from forerank.models.file import Model
+from forerank.models.scoring import columns_and_ranker, linear_scorer
+from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
 __all__ = ["Explanation", "Weight", "explain"]
 
@@ -88,7 +82,7 @@ def explain(
         The contributions of a row and the intercept sum to its score, and those of words to that of
         their text.
     """
-    _, ranker = two_steps(model)
+    _, ranker = columns_and_ranker(model)
     if getattr(ranker, "coef_", None) is None:
         raise ValueError(f"{type(ranker).__name__} has no weights by column; linear rankers have.")
     intercept = float(np.ravel(ranker.intercept_)[0])
@@ -99,8 +93,8 @@ def explain(
     if not source.is_table:
         raise source.error("rows are explained by the columns of a table; this is a matrix")
     frame = model_frame(model, model_table(model, source), source.path, allow_missing=allow_missing)
-    scorer = scorer_of(model.estimator)
-    assert isinstance(scorer, LinearScorer)
+    scorer = linear_scorer(model.estimator)
+    assert scorer is not None  # the ranker is linear
     scores = scorer(frame)
     if rows is None:
         selected = np.argsort(-scores, kind="stable")[:_ROWS_SHOWN]

@@ -33,8 +33,8 @@ __all__ = ["COLUMN_KINDS", "Model", "load_model", "read_card", "save_model"]
 _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
 _MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
-# Bytes of the card, which is parsed before the hash is checked: the names of 100,000 columns, twice,
-# with 80 letters each.
+# Bytes of the card, which is parsed before the hash is checked: the names of 100,000 columns,
+# twice, with 80 letters each.
 _MAX_CARD_BYTES = 1 << 24
 _PACKAGES = ("forerank", "scikit-learn", "numpy", "scipy", "python")
 _NO_MODEL = "not a forerank model file, or a damaged one"

@@ -1,12 +1,25 @@
-"""Files and frames as a model reads them."""
+"""Rows as a model reads them: its source of data, its columns and their types, missing columns."""
 
 from typing import Any
 
-from forerank.data.source import DataSource, ReadOptions
-from forerank.models import Model
-from forerank.models.scoring import missing_words
+import numpy as np
 
-__all__ = ["model_source", "model_table"]
+from forerank._text import listed
+from forerank.data.column_kinds import arrow_types
+from forerank.data.frames import with_types
+from forerank.data.source import DataSource, ReadOptions
+from forerank.exceptions import DataFileError
+from forerank.models.file import Model
+
+__all__ = [
+    "column_types",
+    "missing_columns",
+    "missing_strings",
+    "model_frame",
+    "model_source",
+    "model_table",
+    "n_matrix_columns",
+]
 
 
 def model_source(model: Model, data: Any, options: ReadOptions) -> DataSource:
@@ -18,5 +31,63 @@ def model_table(model: Model, source: DataSource) -> Any:
     """The table of a source, with the columns of the model read as the kinds it was fitted on."""
     if not model.columns:
         raise source.error("the model was fitted on a matrix (svmlight or .npz)")
-    groups = {} if model.group is None else {model.group: "text"}
-    return source.frame({**model.columns, **groups}, missing_words(model))
+    return source.frame(_column_kinds(model), missing_strings(model))
+
+
+def _column_kinds(model: Model) -> dict[str, str]:
+    return model.columns | ({} if model.group is None else {model.group: "text"})
+
+
+def column_types(model: Model) -> dict[str, Any]:
+    """The pyarrow types of the columns of a model and of its groups, which are strings."""
+    return arrow_types(_column_kinds(model))
+
+
+def missing_strings(model: Model) -> dict[str, list[str]]:
+    """Strings that meant a missing value in the columns of numbers that the model was fitted on."""
+    return {
+        name: [str(string) for string in strings]
+        for name, strings in model.summary.get("missing_words", {}).items()
+        if model.columns.get(name) == "number" and isinstance(strings, list)
+    }
+
+
+def model_frame(
+    model: Model, frame: Any, path: Any, *, allow_missing: bool = False, rows_before: int = 0
+) -> Any:
+    """The columns of the model, with the types that it was fitted on.
+
+    A missing column is an error or, with `allow_missing`, has missing values. Errors count rows
+    from the `rows_before` rows before this frame.
+    """
+    import pandas as pd
+
+    empty: dict[str, Any] = {}
+    for name in missing_columns(model, list(frame.columns), path, allow_missing):
+        dtype: Any = np.float64 if model.columns[name] == "number" else object
+        empty[name] = pd.Series(np.full(len(frame), np.nan), index=frame.index, dtype=dtype)
+    kinds = {name: kind for name, kind in model.columns.items() if name not in empty}
+
+    def refuse(problem: str, row: int) -> DataFileError:
+        return DataFileError(path, f"row {rows_before + row + 1:,}: {problem}")
+
+    frame = with_types(frame, kinds, refuse, missing=missing_strings(model))
+    return frame.assign(**empty) if empty else frame
+
+
+def missing_columns(model: Model, names: list[Any], path: Any, allowed: bool) -> list[str]:
+    """Columns of the model that are not among these names; DataFileError unless allowed."""
+    missing = [name for name in model.columns if name not in names]
+    if missing and not allowed:
+        count = f"{listed(map(repr, missing))} ({len(missing)} of {len(model.columns)})"
+        raise DataFileError(
+            path,
+            f"columns of the model are missing: {count}; add them, or allow missing columns",
+            arguments={"allow_missing": True},
+        )
+    return missing
+
+
+def n_matrix_columns(model: Model) -> int:
+    """Number of columns of a model that reads a matrix."""
+    return int(model.summary.get("n_columns", model.estimator.n_features_in_))

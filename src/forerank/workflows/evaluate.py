@@ -15,8 +15,8 @@ from forerank.data.readers import pick_columns
 from forerank.data.source import DataSource, ReadOptions
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
-from forerank.models.scoring import last_step, matrix_scores, model_frame, table_scores
-from forerank.models.tables import model_source, model_table
+from forerank.models.scoring import last_step, matrix_scores, table_scores
+from forerank.models.tables import model_frame, model_source, model_table
 from forerank.workflows.rankers import measured_depths
 
 __all__ = ["Evaluation", "evaluate"]
