@@ -778,7 +778,7 @@ def test_a_file_of_an_earlier_version_still_ranks():
 
 def test_plain_scikit_learn(tmp_path):
     frame = typed(300)
-    with pytest.raises(ValueError, match="no step for dates"):
+    with pytest.raises(ValueError, match="no transformer for dates"):
         to_sklearn(fit(frame, "y", check=0))
     model = fit(frame, "y", drop=["seen"], check=0)
     plain = to_sklearn(model)

@@ -258,7 +258,7 @@ class _GroupNumbers:
         return np.array(numbers, dtype=np.int64)[codes]
 
     def of_table(self, table: Any) -> Integers | None:
-        """Group numbers of the rows of a frame or pyarrow table; None if the model has no groups."""
+        """Group numbers of the rows of a frame or pyarrow table; None for a model without."""
         name = self._model.group
         if name is None:
             return None

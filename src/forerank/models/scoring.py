@@ -1,8 +1,8 @@
 """Scores of the rows of a table, column by column.
 
-The score of a linear ranker on the transformers of `forerank.data.transformers` is a sum with one term
-for each column of the table. Computed that way it needs no matrix: a number takes one product, a
-category one look-up. The terms also explain a score.
+The score of a linear ranker after `forerank.data.transformers` is a sum with one term for each
+column of the table. Computed that way it needs no matrix: a number takes one product, a category
+one look-up. The terms also explain a score.
 """
 
 import itertools
