@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -240,6 +239,7 @@ def test_unexpected_errors_are_printable(capsys):
 
 
 def test_a_list_is_printable_on_a_terminal_and_as_it_is_elsewhere(files, tmp_path):
+    pty = pytest.importorskip("pty", exc_type=ImportError)  # Windows has none
     _, table, model = files
     small = tmp_path / "small.csv"
     pd.read_csv(table).head(5).to_csv(small, index=False)
