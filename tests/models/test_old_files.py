@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from forerank.models import load_model, read_card
+from forerank.models.explain import explain
 
 FILES = Path(__file__).parents[1] / "model_files" / "0.1"
 KNOWN = json.loads((FILES / "scores.json").read_text())
@@ -30,3 +31,10 @@ def test_every_estimator_has_a_file():
     assert {*estimators.__all__, "Ranker", "table"} <= {
         path.stem for path in FILES.glob("*.forerank")
     }
+
+
+def test_a_model_of_the_first_format_is_not_explained():
+    model = load_model(FILES.parent / "format-1.forerank")
+    for data in (None, FILES.parent / "rows.csv"):
+        with pytest.raises(ValueError, match=r"as in the first format of model files, .* fit the"):
+            explain(model, data)
