@@ -1,0 +1,160 @@
+"""Labels: two classes or grades, the positive one, and labels that cannot be used."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from forerank.data.readers import Matrix
+from forerank.exceptions import DataFileError
+from forerank.workflows.evaluate import evaluate
+from forerank.workflows.fit import fit
+from tables import typed_table
+
+
+def test_a_grade_of_one_row_does_not_stop_the_measuring():
+    rng = np.random.default_rng(0)
+    y = np.zeros(300)
+    y[:20], y[20] = 1, 2
+    frame = pd.DataFrame({"x": y + rng.normal(size=300), "y": y})
+    assert fit(frame, "y").summary["kept_aside"] == 60
+
+
+LABELS = [
+    (["1", "0", "1", "yes"], None, "line 5: mixed labels in 'y': 'yes' among '0', '1', 'yes'"),
+    (
+        ["a", "b", "c", "a"],
+        None,
+        "'y' has 3 different labels ('a', 'b', 'c'); name the positive one",
+    ),
+    (["a", "a", "a", "a"], None, "all labels in 'y' are 'a'"),
+    (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here (1 of 4 rows has none)"),
+    (["a", "b", "a", "  "], None, "line 5: the label 'y' is missing here (1 of 4 rows has none)"),
+    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; there are 'a', 'b'"),
+    (["a", "a", "a", "a"], "a", "all labels in 'y' are 'a'"),
+]
+
+
+@pytest.mark.parametrize(("labels", "positive", "message"), LABELS)
+def test_labels_that_cannot_be_used_are_named(tmp_path, labels, positive, message):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+    with pytest.raises(DataFileError) as caught:
+        fit(path, "y", positive=positive)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "expected"),
+    [
+        ([0, 1, 1, 0], None, [False, True, True, False]),
+        ([1.0, -1.0, -1.0, 1.0], None, [True, False, False, True]),
+        ([1, 2, 3, 1], "1", [True, False, False, True]),
+        (["no", "yes", "no", "yes"], "no", [True, False, True, False]),
+        ([True, False, True, False], None, [True, False, True, False]),
+        (
+            pd.Categorical(["b", "a", "b", "a"], categories=["b", "a", "unused"]),
+            None,
+            [True, False, True, False],
+        ),
+    ],
+)
+def test_which_rows_belong_ahead(values, positive, expected):
+    frame = pd.DataFrame({"x": [3.0, 1.0, 2.0, 5.0], "y": values})
+    model = fit(frame, "y", positive=positive, check=0)
+    assert evaluate(model, frame).y.tolist() == expected
+
+
+def test_too_many_numbers_are_no_grades():
+    frame = pd.DataFrame({"x": np.arange(100.0) % 7, "y": np.arange(100.0)})
+    with pytest.raises(DataFileError, match="has 100 different numbers"):
+        fit(frame, "y")
+    with pytest.raises(ValueError, match="TopPush ranks two classes, and the labels are grades"):
+        fit(frame.assign(y=frame["y"] % 3), "y", ranker="TopPush")
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.1, 1 / 3])
+def test_fractions_are_grades(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    grade = np.clip(np.round(X[:, 0] + 0.7 * rng.normal(size=150)), -1, 1) + 1
+    whole, parts = (
+        pd.DataFrame(X, columns=["a", "b"]).assign(y=grade * unit) for unit in (1.0, scale)
+    )
+    for ranker in ("Ranker", "RankNCG"):
+        models = [fit(frame, "y", ranker=ranker, seed=1) for frame in (whole, parts)]
+        assert list(models[1].summary["classes"].values()) == list(
+            models[0].summary["classes"].values()
+        )
+        for one, other in zip(
+            models[0].summary["measures"], models[1].summary["measures"], strict=True
+        ):
+            assert_allclose([one["value"], one["low"]], [other["value"], other["low"]])
+        assert_allclose(evaluate(models[1], parts).y, parts["y"])
+    assert list(fit(whole.assign(y=grade / 2), "y", check=0).summary["classes"]) == [
+        "0",
+        "0.5",
+        "1",
+    ]
+
+
+def test_spaces_around_labels_are_no_label_of_their_own(tmp_path):
+    frame = typed_table(200)
+    expected = fit(frame, "y", check=0)
+    rows = frame.index[frame["y"] == "yes"][:7]
+    spaced = frame.assign(y=frame["y"].mask(frame.index.isin(rows), " yes"))
+    for positive in (None, "yes", " yes"):
+        model = fit(spaced, "y", positive=positive, check=0)
+        assert model.summary["classes"]["yes"] == expected.summary["classes"]["yes"]
+        assert (
+            "labels in 'y' are read without the spaces around them: ' yes' (7) as 'yes'"
+            in model.notes
+        )
+        assert_allclose(
+            model.estimator.decision_function(frame), expected.estimator.decision_function(frame)
+        )
+    found = evaluate(expected, spaced)
+    assert found.y.tolist() == (frame["y"] == "yes").tolist()
+    assert any("' yes' (7) as 'yes'" in note for note in found.notes)
+
+
+def test_rows_without_a_label_are_skipped_where_that_is_asked_for(tmp_path):
+    frame = typed_table(200)
+    unlabelled = frame.index % 10 == 3
+    gaps = frame.assign(y=frame["y"].mask(unlabelled, np.where(frame.index % 20 == 3, " ", None)))
+    gaps.assign(seen=gaps["seen"].astype(str)).to_csv(tmp_path / "a.csv", index=False)
+    expected = fit(frame[~unlabelled], "y", check=0)
+    with pytest.raises(
+        DataFileError, match=r"20 of 200 rows have none\); give it, or skip"
+    ) as caught:
+        fit(gaps, "y")
+    assert caught.value.arguments == {"skip_unlabelled": True}
+    for data in (gaps, tmp_path / "a.csv"):
+        model = fit(data, "y", skip_unlabelled=True, check=0)
+        assert model.notes[0] == "20 of 200 rows without a label are left out"
+        assert model.summary["rows"] == 180
+        assert_allclose(
+            model.estimator.decision_function(frame), expected.estimator.decision_function(frame)
+        )
+        found = evaluate(model, data)
+        assert found.notes == ["20 of 200 rows without a label are left out"]
+        assert found.measures == evaluate(expected, frame[~unlabelled]).measures
+        with pytest.raises(DataFileError, match="is missing here"):
+            evaluate(model, data, skip_unlabelled=False)
+    # Lines are still those of the file.
+    lines = (
+        (tmp_path / "a.csv")
+        .read_text()
+        .replace(",yes\n", ",1\n")
+        .replace(",no\n", ",0\n")
+        .splitlines()
+    )
+    lines[-1] = lines[-1].rpartition(",")[0] + ",maybe"
+    (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataFileError, match=f"line {len(lines)}: mixed labels"):
+        fit(tmp_path / "b.csv", "y", skip_unlabelled=True)
+    with pytest.raises(DataFileError, match="no row has a label"):
+        fit(frame.assign(y=None), "y", skip_unlabelled=True)
+    X, y = np.eye(6), np.array([1.0, 0.0, np.nan, 1.0, 0.0, np.nan])
+    assert fit(Matrix(X, y, None), skip_unlabelled=True, check=0).summary["rows"] == 4
