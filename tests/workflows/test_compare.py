@@ -215,7 +215,7 @@ def test_the_result_in_words():
     p = found.table()[1]["p"]
     assert found.sentence() == (
         f"best has the highest AUC, {base.mean():.3f}; near is not significantly different (p = {p:.2g}); "
-        "far is behind by 0.031 (p < 0.001)."
+        "far is lower by 0.031 (p < 0.001)."
     )
     assert str(found).splitlines()[-1] == found.sentence()
     three = made({"best": base, "near": near, "nearer": near + 1e-5})
@@ -226,7 +226,7 @@ def test_the_result_in_words():
         "; 3 folds show large differences only, more seeds smaller ones."
     )
     assert (
-        "one fold does not show which differences are more than chance"
+        "one fold cannot show which differences are significant"
         in made({"a": [0.5], "b": [0.6]}).sentence()
     )
     assert made({"a": [0.5, 0.75]}).sentence() == "a has a mean AUC of 0.625."

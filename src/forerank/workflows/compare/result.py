@@ -1,4 +1,4 @@
-"""What a comparison found: means, ranks, and tests of the differences."""
+"""Result of a comparison: means, ranks, and tests of the differences."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,23 +22,27 @@ from forerank.metrics.significance import (
 
 __all__ = ["Comparison", "shown_row"]
 
-
+# Level of significance.
 _LEVEL = 0.05
-# Fewer folds than this leave the test with little power.
+# With fewer folds the t-test has little power, and the result says so.
 _FEW_FOLDS = 10
+
+# Values of each method by seed and fold.
+Values = dict[str, dict[tuple[int, int], float]]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods, what they reached in each fold, and which differences are more than chance.
+    """Values of each method in each fold, and tests of the differences.
 
     Attributes
     ----------
     records : list of dict
-        One for each method, seed and fold: value (of the metric), measures (others by name),
+        One for each method, seed and fold: value (of the metric), measures (others by key),
         fit_seconds, score_seconds (both without the preparation of columns, which is the same for
-        all), n_train, n_test, and for Ranker the method and alpha that it chose (chosen, alpha);
-        weights or groups that a fit does not take are named under unused. Or error, in words.
+        all), n_train, n_test, and for Ranker the method and alpha that it selected (chosen, alpha);
+        unused names weights or groups that a fit does not take. A failed fit has error, its
+        message.
     metric : str
     methods : list of str
         In the order given.
@@ -47,24 +51,23 @@ class Comparison:
     rows : int
     classes : dict
     notes : list of str
-        What was done with the columns.
+        Information on columns, labels and folds.
     warnings : list of DataWarning
-        What is odd about the data, as `forerank.data.checks.data_warnings` says.
+        Problems of the data, from `forerank.data.checks.data_warnings`.
     depth : str
-        What the first k rows of the metric are, such as "of 171 rows (first 29.2 %)": a share of
-        the rows of a fold.
+        Description of the first k rows of the metric, such as "of 171 rows (first 29.2 %)": the
+        same share of the rows of a fold counts.
     cut : str
-        What a time budget has cut, in a sentence; empty where it has cut nothing.
+        How many fits were done when the time budget ended, as a sentence; empty if all were.
 
     Notes
     -----
-    Two tests are given, and they do not have the same standing. Folds of one data set share
-    most of their training rows, so the values of a method in them are not independent. The t-test
-    of `differences` is corrected for that (Nadeau and Bengio 2003) and is the one to trust. The
-    Friedman test and Nemenyi's critical difference were made for independent data sets (Demšar
-    2006); over folds of one data set they find differences too easily, and their ranks are for a
-    summary. Neither speaks about other data sets. The best method is picked by the same values that
-    it is compared on, which flatters it a little.
+    Folds of one data set share most of their training rows, so the values of a method in them are
+    not independent. The t-test of `differences` is corrected for that (Nadeau and Bengio 2003).
+    The Friedman test and Nemenyi's critical difference assume independent data sets (Demšar 2006);
+    over folds of one data set they find differences too easily, and serve as a summary. Neither
+    test is about other data sets. The best method is selected on the values it is compared by,
+    which biases its mean upwards.
     """
 
     records: list[dict[str, Any]]
@@ -81,42 +84,38 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """The measure as it is called in heads and sentences, with the depth of the list that it
-        looks at.
-        """
+        """The measure as headings and sentences name it, with the depth of its list."""
         return f"{measure_phrase(self.metric)} {self.depth}".rstrip()
 
-    def values(self, measure: str | None = None) -> dict[str, dict[tuple[int, int], float]]:
-        """For each method its values of a measure, by default the chosen one, by seed and fold;
-        failed fits have none.
+    def values(self, measure: str | None = None) -> Values:
+        """Values of a measure, by method, then by seed and fold; failed fits have none.
 
         Parameters
         ----------
         measure : str, optional
-            One that is among the measures of the records.
+            One of the measures in the records; by default the requested one.
         """
-        name = measure or self.metric
-        found: dict[str, dict[tuple[int, int], float]] = {method: {} for method in self.methods}
-        known: set[str] = {self.metric}
-        for each in self.records:
-            if "error" in each:
+        key = measure or self.metric
+        values: Values = {method: {} for method in self.methods}
+        known = {self.metric}
+        for record in self.records:
+            if "error" in record:
                 continue
-            known |= set(each["measures"])
-            value = each["value"] if name == self.metric else each["measures"].get(name)
+            known |= set(record["measures"])
+            value = record["value"] if key == self.metric else record["measures"].get(key)
             if value is not None:
-                found[each["method"]][each["seed"], each["fold"]] = value
-        if name not in known:
-            raise ValueError(
-                f"There is no measure {name!r} in the records; there are {', '.join(sorted(known))}."
-            )
-        return found
+                values[record["method"]][record["seed"], record["fold"]] = value
+        if key not in known:
+            listed = ", ".join(sorted(known))
+            raise ValueError(f"There is no measure {key!r} in the records; there are {listed}.")
+        return values
 
     def table(self, measure: str | None = None) -> list[dict[str, Any]]:
         """One row for each method, best first.
 
-        Methods that failed in some fold where others did not come after those that are complete: a
-        mean over fewer folds is another figure. Seconds are medians over the fits, which the first
-        fit of a process, while kernels are loaded, does not disturb.
+        Methods that failed in some folds come after those with all values, since means over
+        different folds are not comparable. Seconds are medians over the fits, which the first fit
+        of a process, while kernels are loaded, does not affect.
 
         Returns
         -------
@@ -125,49 +124,27 @@ class Comparison:
             score_seconds, and from `differences` difference and p (None for the best).
         """
         values = self.values(measure)
-        against = {each["method"]: each for each in self.differences(measure)}
+        tests = {test["method"]: test for test in self.differences(measure)}
         rows = []
-        for method in self._best_first(values):
+        for method in _best_first(values):
             own = np.array(list(values[method].values()))
-            records = [each for each in self.records if each["method"] == method]
-            fits = [each for each in records if "error" not in each]
-            rows.append(
-                {
-                    "method": method,
-                    "mean": float(own.mean()) if own.size else None,
-                    "std": float(own.std(ddof=1)) if own.size > 1 else None,
-                    "n": int(own.size),
-                    "failed": len(records) - len(fits),
-                    "seconds": float(np.median([each["fit_seconds"] for each in fits]))
-                    if fits
-                    else None,
-                    "score_seconds": float(np.median([each["score_seconds"] for each in fits]))
-                    if fits
-                    else None,
-                    "difference": against[method]["difference"] if method in against else None,
-                    "p": against[method]["p"] if method in against else None,
-                }
-            )
+            records = [record for record in self.records if record["method"] == method]
+            fits = [record for record in records if "error" not in record]
+            row: dict[str, Any] = {"method": method}
+            row["mean"] = float(own.mean()) if own.size else None
+            row["std"] = float(own.std(ddof=1)) if own.size > 1 else None
+            row |= {"n": int(own.size), "failed": len(records) - len(fits)}
+            for name, key in (("seconds", "fit_seconds"), ("score_seconds", "score_seconds")):
+                row[name] = float(np.median([fit[key] for fit in fits])) if fits else None
+            rows.append(row | {name: tests.get(method, {}).get(name) for name in ("difference", "p")})
         return rows
 
     @property
     def best(self) -> str | None:
-        """The method with the highest mean; None where every fit failed."""
+        """The method with the highest mean; None if every fit failed."""
         values = self.values()
-        first = self._best_first(values)[0]
+        first = _best_first(values)[0]
         return first if values[first] else None
-
-    @staticmethod
-    def _best_first(values: dict[str, dict[tuple[int, int], float]]) -> list[str]:
-        def place(method: str) -> tuple[int, float]:
-            own = list(values[method].values())
-            return -len(own), -float(np.mean(own)) if own else 0.0
-
-        most = max(map(len, values.values()))
-        complete = [method for method in values if len(values[method]) == most]
-        return sorted(complete, key=place) + sorted(
-            (m for m in values if len(values[m]) < most), key=place
-        )
 
     def differences(
         self, measure: str | None = None, *, confidence: float = 0.95
@@ -182,44 +159,41 @@ class Comparison:
         Parameters
         ----------
         measure : str, optional
-            By default the chosen one.
+            By default the requested one.
         confidence : float, default=0.95
-            Of the intervals, each for itself.
+            Of each interval.
 
         Returns
         -------
         list of dict
-            method, difference (negative where it is behind the best), low, high, t, p (Holm),
-            p_single, effect, effect_low, effect_high, n. What cannot be had from one fold is None.
+            method, difference (negative if it is lower than the best), low, high, t, p (Holm),
+            p_single, effect, effect_low, effect_high, n. With one fold all but the difference are
+            None.
         """
         if not 0.0 < confidence < 1.0:
-            raise ValueError(
-                f"confidence={confidence!r}: give a probability strictly between 0 and 1, such as 0.95."
-            )
+            raise ValueError(f"confidence={confidence!r}: give a probability between 0 and 1.")
         values = self.values(measure)
-        best, *others = self._best_first(values)
-        sizes = {
-            (each["seed"], each["fold"]): (each["n_train"], each["n_test"]) for each in self.records
-        }
-        found = []
+        best, *others = _best_first(values)
+        sizes = {(r["seed"], r["fold"]): (r["n_train"], r["n_test"]) for r in self.records}
+        tests = []
         for method in others:
-            common = [place for place in values[best] if place in values[method]]
+            common = [fold for fold in values[best] if fold in values[method]]
             if not common:
                 continue
-            d = np.array([values[method][place] - values[best][place] for place in common])
-            n_train, n_test = np.sum([sizes[place] for place in common], axis=0)
+            d = np.array([values[method][fold] - values[best][fold] for fold in common])
+            n_train, n_test = np.sum([sizes[fold] for fold in common], axis=0)
             test = corrected_t_test(d, n_test / n_train, confidence=confidence)
-            found.append({"method": method, **test})
-        corrected = iter(holm([each["p_single"] for each in found if each["p_single"] is not None]))
-        for each in found:
-            each["p"] = None if each["p_single"] is None else next(corrected)
-        return found
+            tests.append({"method": method, **test})
+        corrected = iter(holm([test["p_single"] for test in tests if test["p_single"] is not None]))
+        for test in tests:
+            test["p"] = None if test["p_single"] is None else next(corrected)
+        return tests
 
     def ranks(self, measure: str | None = None) -> dict[str, float]:
-        """The mean rank of each method over the folds that all of them have, 1 being the best; best
+        """Mean rank of each method over the folds that all of them have, 1 being the best; best
         first.
 
-        Ties share their mean rank. Methods of which every fit failed are left out.
+        Ties share their mean rank. Methods of which every fit failed are not included.
         """
         names, matrix = self._common(measure)
         if not matrix.size:
@@ -229,12 +203,8 @@ class Comparison:
 
     @property
     def cd(self) -> float:
-        """Nemenyi's critical difference of mean ranks at the level 0.05: ``q sqrt(k (k + 1) / (6
-        N))``.
-
-        k methods, N folds; q is the quantile of the studentized range with infinitely many degrees
-        of freedom, over sqrt(2) (Demšar 2006). NaN where there are fewer than two methods. See the
-        notes of the class.
+        """Nemenyi's critical difference of mean ranks at the level 0.05, as in
+        `forerank.metrics.significance.critical_difference`; NaN with fewer than two methods.
         """
         n, k = self._common()[1].shape
         return critical_difference(k, n, _LEVEL)
@@ -246,9 +216,7 @@ class Comparison:
         return friedman_test(self._common()[1])
 
     def groups(self) -> list[list[str]]:
-        """Methods whose mean ranks differ by less than `cd`: the largest such sets of more than
-        one, best first.
-        """
+        """Largest groups of methods whose mean ranks differ by less than `cd`, best first."""
         ranks = self.ranks()
         names = list(ranks)
         bounds = critical_difference_groups(ranks.values(), self.cd)
@@ -257,66 +225,58 @@ class Comparison:
     def _common(self, measure: str | None = None) -> tuple[list[str], Vector]:
         """Methods with any value, and their values in the folds that all of these have."""
         values = {method: own for method, own in self.values(measure).items() if own}
-        places = [
-            place
-            for place in next(iter(values.values()), {})
-            if all(place in own for own in values.values())
-        ]
-        return list(values), np.array(
-            [[own[place] for own in values.values()] for place in places]
-        ).reshape(len(places), len(values))
+        first: dict[tuple[int, int], float] = next(iter(values.values()), {})
+        folds = [fold for fold in first if all(fold in own for own in values.values())]
+        matrix = np.array([[own[fold] for own in values.values()] for fold in folds])
+        return list(values), matrix.reshape(len(folds), len(values))
 
     def sentence(self) -> str:
-        """The result in words."""
+        """The result as a sentence."""
         best = self.best
         if best is None:
             return f"Every fit failed; the first because {self.errors()[0]}."
         first, *others = self.table()
+        mean = format_value(first["mean"])
         if not others:
-            return f"{best} has a mean {self.title} of {format_value(first['mean'])}."
-        parts = [f"{best} has the highest {self.title}, {format_value(first['mean'])}"]
-        alike = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
-        if alike:
-            names, least = [row["method"] for row in alike], min(row["p"] for row in alike)
-            p = f"p = {least:.2g}" + (" or more" if len(alike) > 1 and least < 0.995 else "")
-            parts.append(
-                f"{_listed(names)} {'is' if len(alike) == 1 else 'are'} not significantly different ({p})"
-            )
-        parts += [_against(row) for row in others if row not in alike]
+            return f"{best} has a mean {self.title} of {mean}."
+        parts = [f"{best} has the highest {self.title}, {mean}"]
+        similar = [row for row in others if row["p"] is not None and row["p"] >= _LEVEL]
+        if similar:
+            smallest, verb = min(row["p"] for row in similar), "is" if len(similar) == 1 else "are"
+            p = f"p = {smallest:.2g}" + " or more" * (len(similar) > 1 and smallest < 0.995)
+            names = _joined([row["method"] for row in similar])
+            parts.append(f"{names} {verb} not significantly different ({p})")
+        parts += [_described(row) for row in others if row not in similar]
         if first["n"] == 1:
-            parts.append("one fold does not show which differences are more than chance")
-        elif alike and first["n"] < _FEW_FOLDS:
+            parts.append("one fold cannot show which differences are significant")
+        elif similar and first["n"] < _FEW_FOLDS:
             parts.append(f"{first['n']} folds show large differences only, more seeds smaller ones")
         return " ".join(["; ".join(parts) + ".", *([self.cut] if self.cut else [])])
 
     def choices(self) -> list[str]:
-        """What methods that choose for themselves, such as Ranker, chose, and in how many fits; a
-        line for each.
+        """For each method that selects others, such as Ranker, a line with its selections and the
+        number of fits of each.
         """
         lines = []
         for method in self.methods:
-            chosen = Counter(
-                each["chosen"]
-                for each in self.records
-                if each["method"] == method and "chosen" in each
-            )
-            if set(chosen) - {method}:
-                shown = [
-                    f"{name} ({count} of {chosen.total()})" for name, count in chosen.most_common()
-                ]
-                lines.append(f"{method} chose {'; '.join(shown)}")
+            records = [r for r in self.records if r["method"] == method and "chosen" in r]
+            counts = Counter(record["chosen"] for record in records)
+            if set(counts) - {method}:
+                n = len(records)
+                listed = [f"{name} ({count} of {n})" for name, count in counts.most_common()]
+                lines.append(f"{method} chose {'; '.join(listed)}")
         return lines
 
     def errors(self) -> list[str]:
-        """What went wrong, each with its method, seed and fold."""
+        """Messages of the failed fits, each with its method, seed and fold."""
         return [
-            f"{each['method']} (seed {each['seed']}, fold {each['fold'] + 1}): {each['error']}"
-            for each in self.records
-            if "error" in each
+            f"{r['method']} (seed {r['seed']}, fold {r['fold'] + 1}): {r['error']}"
+            for r in self.records
+            if "error" in r
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as it goes into JSON."""
+        """All results, for JSON."""
         return {
             "metric": self.metric,
             "depth": self.depth,
@@ -335,35 +295,36 @@ class Comparison:
             "not_significantly_different_by_ranks": self.groups(),
             "records": self.records,
             "notes": self.notes,
-            "warnings": [vars(each) for each in self.warnings],
+            "warnings": [vars(warning) for warning in self.warnings],
         }
 
     def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [
-            ("method", self.title, "std", "difference", "p", "s per fit")
-        ]
+        rows = [("method", self.title, "std", "difference", "p", "s per fit")]
         rows += [shown_row(row) for row in self.table()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                [
-                    row[0].ljust(widths[0]),
-                    *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-                ]
-            )
-            for row in rows
-        ]
+        lines = []
+        for name, *cells in rows:
+            padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *padded]))
+        lines += [*self.choices(), self.sentence()]
         errors = self.errors()
-        said = (
-            [f"{counted(len(errors), 'fit')} failed; the first: {errors[0]}."]
-            if errors and self.best is not None
-            else []
-        )
-        return "\n".join([*lines, *self.choices(), self.sentence(), *said])
+        if errors and self.best is not None:
+            lines.append(f"{counted(len(errors), 'fit')} failed; the first: {errors[0]}.")
+        return "\n".join(lines)
 
 
-def shown_row(row: dict[str, Any]) -> tuple[str, ...]:
-    """A row of `Comparison.table` in print: method, mean, std, difference, p, seconds."""
+def _best_first(values: Values) -> list[str]:
+    """Methods by descending number of values, then by descending mean."""
+
+    def key(method: str) -> tuple[int, float]:
+        own = list(values[method].values())
+        return -len(own), -float(np.mean(own)) if own else 0.0
+
+    return sorted(values, key=key)
+
+
+def shown_row(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
+    """A row of `Comparison.table` as text: method, mean, std, difference, p, seconds."""
     return (
         row["method"] + (f" ({row['failed']} failed)" if row["failed"] else ""),
         "-" if row["mean"] is None else f"{row['mean']:.4f}",
@@ -374,7 +335,7 @@ def shown_row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _against(row: dict[str, Any]) -> str:
+def _described(row: dict[str, Any]) -> str:
     if row["mean"] is None:
         return f"{row['method']} failed in every fold"
     if row["difference"] is None:
@@ -382,9 +343,10 @@ def _against(row: dict[str, Any]) -> str:
     if row["p"] is None:
         return f"{row['method']} has {format_value(row['mean'])}"
     p = f"p = {row['p']:.2g}" if row["p"] >= 0.001 else "p < 0.001"
-    return f"{row['method']} is {'behind' if row['difference'] < 0 else 'ahead'} by {abs(row['difference']):.2g} ({p})"
+    direction, size = "lower" if row["difference"] < 0 else "higher", abs(row["difference"])
+    return f"{row['method']} is {direction} by {size:.2g} ({p})"
 
 
-def _listed(names: list[str]) -> str:
+def _joined(names: list[str]) -> str:
     quoted = [f'"{name}"' if ", " in name and len(names) > 1 else name for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
