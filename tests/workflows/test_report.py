@@ -23,7 +23,7 @@ from forerank import PairwiseRanker, PointwiseRanker, metrics
 from forerank.data.readers import Matrix
 from forerank.metrics.measures import Depth
 from forerank.workflows.report import make_report
-from forerank.workflows.report.sentences import unbroken
+from forerank.workflows.report.formatting import unbroken
 
 NASTY = "<script>alert(1)</script>"
 
@@ -120,7 +120,7 @@ def test_measures_are_means_over_the_folds(report):
     assert "better than a random order (0.500)" in report.sentences[1]
     assert report.sentences[0].startswith(f"300 rows of a table in memory, of which {y.sum()} (")
     ten = 10 * found["precision at 10"].value
-    assert f"Of the first 10 rows about {ten:.0f} are hits" in report.sentences[2]
+    assert f"Of the first 10 rows about {ten:.0f} are positive" in report.sentences[2]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_ranker_with_a_measure_of_its_own_is_fitted_for_it_and_its_choice_is_t
     assert "More rows would help." in found.sentences
     text = Page(found.html()).text
     assert "On all rows: pairs with alpha = 0.01." in text
-    assert "In the 3 folds, each choosing anew: pairs (3), alpha from 0.01 to 0.01." in text
+    assert "In the 3 folds, each selecting separately: pairs (3), alpha from 0.01 to 0.01." in text
     assert "Regularisation path" in text
     assert "Learning curve. More rows would help" in text
 
@@ -165,10 +165,11 @@ def test_the_ranker_that_chooses_is_the_default(graded):
     assert type(ranker).__name__ == "Ranker"
     assert (ranker.metric, ranker.random_state) == ("ndcg@20", 0)
     assert any(ranker.best_method_ in line.lower() for line in found.sentences)
-    assert found.page["choice"]["path"] is not None
+    assert found.page["selection"]["path"] is not None
     assert len(found.held_out.choices) == 3
     assert (
-        "Bars: one standard deviation over the folds." in found.page["choice"]["learning"].caption
+        "Bars: one standard deviation over the folds."
+        in found.page["selection"]["learning"].caption
     )
     assert found.page["weights"]["rows"][0]["name"] == "a"
 
@@ -236,7 +237,7 @@ def test_the_order_of_contents(page):
         "of which",
         "Measures",
         "ROC, precision and recall",
-        "Hits in the first k",
+        "Positives among the first k",
         "Calibration",
         "not probabilities",
         "Distribution by class",
@@ -244,7 +245,7 @@ def test_the_order_of_contents(page):
         "Methods compared",
         "Weights by column",
         "1 text, words by tf-idf: text",
-        "How to make this again",
+        "How to reproduce this report",
     ]
     places = [page.text.index(words) for words in heads]
     assert places == sorted(places)
@@ -285,7 +286,7 @@ def test_a_file_its_hash_and_its_command(tmp_path):
     assert "fold 3 of 3" in heard
     again = make_report(path, "y", ranker="PairwiseRanker", folds=3, seed=7, drop=["city"])
     assert (
-        f"make_report({str(path)!r}, 'y', ranker='PairwiseRanker', metric='auc', drop=['city'], folds=3, seed=7)"
+        f"make_report({str(path)!r}, 'y', ranker='PairwiseRanker', metric='auc', folds=3, seed=7, drop=['city'])"
         in (Page(again.html()).text)
     )
 
@@ -341,7 +342,7 @@ def test_comparisons_of_several_kinds(form):
         "p": "< 0.001",
         "seconds": "–",
     }
-    assert found["picture"] is None  # two methods have nothing to show beside their difference
+    assert found["figure"] is None  # two methods have nothing to show beside their difference
 
 
 def test_a_comparison_of_this_package():
@@ -353,7 +354,7 @@ def test_a_comparison_of_this_package():
     report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
     found = report.page["comparison"]
     assert {row["method"] for row in found["rows"]} == set(methods)
-    assert found["picture"] is not None
+    assert found["figure"] is not None
     assert found["sentence"]
     # The same folds give the same number.
     assert_allclose(
@@ -373,9 +374,9 @@ def test_a_comparison_that_was_cut_is_said():
     compared = compare(data, "y", ["PairwiseRanker", "PointwiseRanker"], cv=3, time_budget=1e-9)
     report = make_report(data, "y", ranker="PairwiseRanker", folds=3, comparison=compared)
     text = Page(report.html()).text
-    assert "The time budget of 1e-09 seconds ended it after 2 of 6 fits." in text
+    assert "The time budget of 1e-09 seconds ended the comparison after 2 of 6 fits." in text
     assert (
-        f"of other folds, or of other fits, than the AUC of {report.measures[0].value:.3f} above"
+        f"over other folds, or of other fits, than the AUC of {report.measures[0].value:.3f} above"
         in text
     )
 
@@ -448,10 +449,10 @@ def test_one_report_has_one_number_per_measure(kind, metric, name):
     assert report.sentences[1] in [text for text, _ in found]
     # The choice was measured in folds of its own: one sentence says so at the top, another below
     # the pictures.
-    sentence = f"; {main} is measured on rows that had none"
+    sentence = f"; {main} is measured on rows that were not"
     explanation = next(k for k, text in enumerate(report.sentences) if sentence in text)
     explained = report.sentences[explanation - 2 : explanation]
-    assert "in the folds in which the method was chosen" in page["choice"]["note"]
+    assert "in the folds in which the method was selected" in page["selection"]["note"]
     for text, values in found:
         others = {value for value in values if value != main}
         if text == page["comparison"]["sentence"]:
@@ -488,12 +489,10 @@ def test_weights_of_folds_are_of_the_method_and_penalty_that_were_chosen_on_all_
 def test_folds_that_choose_another_method_are_said():
     data = table(90)[["age", NASTY, "y"]]
     same = make_report(data, "y", ranker=Choosing(), folds=3)
-    assert (
-        "In each fold the method was chosen anew, and was pairs as on all rows." in same.sentences
-    )
+    assert "Each fold selected its method separately; all selected pairs." in same.sentences
     other = make_report(data, "y", ranker=ChoosingByRows(), folds=3)
     said = other.sentences[-1]
-    assert "chosen anew: rows in 3 of 3. The measures are those of this way of choosing" in said
+    assert "separately: rows in 3 of 3. The measures are those of this procedure" in said
     assert said.endswith("the model that is described below and was fitted on all rows is pairs.")
 
 
@@ -522,9 +521,10 @@ def test_an_interval_without_width_is_left_out():
     data = pd.DataFrame({"a": 8.0 * y + noise, "y": y})
     found = make_report(data, "y", ranker="PairwiseRanker", folds=3)
     assert (
-        "Of the first 10 rows all are hits; a random order would have about 2.5." in found.sentences
+        "Of the first 10 rows all are positive; a random order would have about 2.5."
+        in found.sentences
     )
-    assert found.page["hits"][0]["interval"] == "–"
+    assert found.page["first_rows"][0]["interval"] == "–"
     assert "A dash: resampled rows do not vary" in found.page["measure_note"] or np.isnan(
         found.measures[0].low
     )
@@ -559,10 +559,13 @@ def test_three_positives_in_ten_thousand_rows():
         pd.DataFrame({"a": rng.normal(size=y.size) + y, "y": y}), "y", ranker="PairwiseRanker"
     )
     assert found.held_out.n_folds == 3
-    assert any("3 folds were made instead of 5" in line for line in found.warnings)
+    assert any(
+        "3 folds instead of 5: there are 3 rows of the smaller class." in line
+        for line in found.warnings
+    )
     assert any("too few for intervals" in line for line in found.warnings)
     assert np.isnan(found.measures[0].low)
-    assert "too few rows to say" in found.sentences[1]
+    assert "too few rows for a comparison with a random order" in found.sentences[1]
     assert "at least ten rows of each class" in Page(found.html()).text  # no calibration
 
 
@@ -571,7 +574,7 @@ def test_a_single_positive():
     found = make_report(data, "y", ranker="PairwiseRanker")
     assert found.measures == []
     assert "could not be measured" in found.sentences[0]
-    assert any("nothing could be held out" in line for line in found.warnings)
+    assert any("No row could be held out" in line for line in found.warnings)
     assert "no row could be held out" in Page(found.html()).text
 
 
@@ -586,7 +589,7 @@ def test_a_fold_of_one_class():
     positive = np.flatnonzero(data["y"] == "yes")
     two = [(np.setdiff1d(np.arange(120), positive), positive), *folds[:2]]
     found = make_report(data, "y", ranker="PairwiseRanker", folds=two)
-    assert any("Fold 1 was left out" in line for line in found.warnings)
+    assert any("Fold 1 was excluded" in line for line in found.warnings)
     assert any("rows were in no fold that could be scored" in line for line in found.warnings)
 
 
@@ -632,7 +635,7 @@ def test_many_grades():
     )
     found = make_report(data, "grade", ranker="PairwiseRanker", folds=3)
     assert "32 grades" in found.sentences[0]
-    picture = found.page["pictures"]["distributions"]
+    picture = found.page["figures"]["distributions"]
     assert "grade = 31" in picture.caption
     assert "grade = 30" not in picture.caption  # the lowest and the highest stand for the others
     legend = base64.b64decode(picture.uri.partition(",")[2]).decode()
@@ -656,7 +659,7 @@ def test_groups(metric):
     assert "ranked within groups" in text
     assert "mean over groups" in text
     one = make_report(data.assign(q=1), "y", group="q", ranker="PairwiseRanker")
-    assert any("one group only" in line for line in one.warnings)
+    assert any("needs at least 2 groups; the data have 1" in line for line in one.warnings)
 
 
 @pytest.mark.parametrize("kind", ["svm", "dense", "sparse"])
@@ -691,8 +694,8 @@ class Worrying(PairwiseRanker):
 def test_a_fold_that_cannot_be_fitted_is_told():
     found = make_report(table(100)[["age", "y"]], "y", ranker=Failing(), folds=2)
     assert found.measures == []
-    assert any("Fold 2 was left out: cannot learn from 50 rows" in line for line in found.warnings)
-    assert "Left out" in Page(found.html()).text
+    assert any("Fold 2 was excluded: cannot learn from 50 rows" in line for line in found.warnings)
+    assert "Not drawn" in Page(found.html()).text
 
 
 class Failing(PairwiseRanker):
@@ -709,9 +712,9 @@ def test_bad_arguments():
     data = table(60)[["age", "y"]]
     with pytest.raises(ValueError, match=r"metric must be one of .* got 'f1'"):
         make_report(data, "y", ranker="PairwiseRanker", metric="f1")
-    with pytest.raises(ValueError, match="folds=1: cross-validation needs at least 2"):
+    with pytest.raises(ValueError, match="1 is not a number of folds"):
         make_report(data, "y", ranker="PairwiseRanker", folds=1)
-    with pytest.raises(ValueError, match="both learnt from and scored"):
+    with pytest.raises(ValueError, match="both to train on and to test on"):
         make_report(data, "y", ranker="PairwiseRanker", folds=[(np.arange(60), np.arange(5))])
     with pytest.raises(ValueError, match="There is no ranker 'PairRanker'"):
         make_report(data, "y", ranker="PairRanker")

@@ -136,7 +136,9 @@ class Comparison:
             row |= {"n": int(own.size), "failed": len(records) - len(fits)}
             for name, key in (("seconds", "fit_seconds"), ("score_seconds", "score_seconds")):
                 row[name] = float(np.median([fit[key] for fit in fits])) if fits else None
-            rows.append(row | {name: tests.get(method, {}).get(name) for name in ("difference", "p")})
+            rows.append(
+                row | {name: tests.get(method, {}).get(name) for name in ("difference", "p")}
+            )
         return rows
 
     @property

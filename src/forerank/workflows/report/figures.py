@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from forerank._text import figure_label
 from forerank._typing import Vector
+from forerank.metrics.estimates import format_value
 from forerank.plots import (
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
@@ -29,7 +30,7 @@ from forerank.plots import (
 )
 from forerank.plots.curves import draw_precision_recall, draw_roc, mean_precision_recall, mean_roc
 from forerank.plots.style import CHANCE, COLOURS, STYLE, format_counts
-from forerank.workflows.report.sentences import figure, percent
+from forerank.workflows.report.formatting import percent
 
 __all__ = ["Picture"]
 
@@ -92,8 +93,8 @@ def roc(y: NDArray, scores: Vector, fold: NDArray, auc: float, tpr_at_01: float)
     low, high = percent(tpr_at_01), percent(float(np.interp(0.1, fpr, tpr)))
     text = f"At a false positive rate of 1 %, {low} of the positive rows are found, at 10 % {high}."
     return _drawn(
-        lambda ax: draw_roc(ax, {f"this ranking, AUC {figure(auc)}": (fpr, tpr)}),
-        f"ROC curve, area {figure(auc)}. {text}",
+        lambda ax: draw_roc(ax, {f"this ranking, AUC {format_value(auc)}": (fpr, tpr)}),
+        f"ROC curve, area {format_value(auc)}. {text}",
         f"ROC curve, the mean of the folds. {text}",
     )
 
@@ -105,10 +106,10 @@ def precision_recall(y: NDArray, scores: Vector, fold: NDArray, ap: float) -> Pi
     recall, precision = mean_precision_recall(y, scores, fold)
     half = percent(float(precision[np.searchsorted(recall, 0.5)]))
     text = f"At a recall of one half, {half} of the rows down to there are positive."
-    curve = {f"this ranking, average {figure(ap)}": (recall, precision)}
+    curve = {f"this ranking, average {format_value(ap)}": (recall, precision)}
     return _drawn(
         lambda ax: draw_precision_recall(ax, curve, float(y.mean())),
-        f"Precision against recall, average precision {figure(ap)}. {text}",
+        f"Precision against recall, average precision {format_value(ap)}. {text}",
         f"Precision and recall, the mean of the folds. {text}",
     )
 
