@@ -11,17 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 from forerank.exceptions import DataFileError
-from forerank.models.external_sort import ExternalSorter
 from forerank.models.ranked_list import rank_file, rank_frame
 from forerank.workflows.fit import fit
 from tables import table
@@ -80,44 +75,6 @@ def test_lines_are_written_as_they_came(tmp_path, model):
     assert first == '\ufeff"id";age;extra;seen;note;city;job;score;rank'
     for row in rows:
         assert row + ";" in rest[0]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6),
-    levels=st.integers(1, 30),
-    n_groups=st.integers(0, 4),
-    top=st.one_of(st.none(), st.integers(1, 30)),
-    memory=st.sampled_from([1, 400, 1 << 30]),
-    seed=st.integers(0, 1000),
-)
-def test_sorting_is_a_stable_sort_however_little_memory_there_is(
-    tmp_path_factory, sizes, levels, n_groups, top, memory, seed
-):
-    rng = np.random.default_rng(seed)
-    n = sum(sizes)
-    score = rng.integers(0, levels, n).astype(float)
-    group = rng.integers(0, n_groups, n) if n_groups else None
-    sorter = ExternalSorter(top, memory=memory, directory=tmp_path_factory.mktemp("runs"), batch=7)
-    begin = 0
-    for size in sizes:
-        part = slice(begin, begin + size)
-        sorter.add(
-            pa.table({"row": np.arange(n)[part]}),
-            score[part],
-            None if group is None else group[part].astype(np.int64),
-        )
-        begin += size
-    parts = list(sorter.sorted())
-    order = np.lexsort((np.arange(n), -score, np.zeros(n) if group is None else group))
-    numbers = np.zeros(n, dtype=int) if group is None else group
-    ranks = np.array([1 + np.sum((score > score[i]) & (numbers == numbers[i])) for i in order])
-    if top is not None:
-        place = np.array([np.sum(numbers[order[:k]] == numbers[order[k]]) for k in range(n)])
-        order, ranks = order[place < top], ranks[place < top]
-    assert_array_equal(np.concatenate([part.table["row"].to_numpy() for part in parts]), order)
-    assert_array_equal(np.concatenate([part.score for part in parts]), score[order])
-    assert_array_equal(np.concatenate([part.rank for part in parts]), ranks)
 
 
 def test_little_memory_gives_the_same_file(tmp_path, model):

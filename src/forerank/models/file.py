@@ -36,19 +36,11 @@ _MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
 # Bytes of the card, which is parsed before the hash is checked: the names of 100,000 columns,
 # twice, with 80 letters each.
 _MAX_CARD_BYTES = 1 << 24
+# Packages whose versions are written, and attributes of a model that are fields of its card.
 _PACKAGES = ("forerank", "scikit-learn", "numpy", "scipy", "python")
-_NO_MODEL = "not a forerank model file, or a damaged one"
+_DESCRIPTION = ("columns", "target", "group", "summary", "notes")
 # Exceptions that bytes of another format, or damaged ones, lead to.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    KeyError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    EOFError,
-    OSError,
-)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, RuntimeError, EOFError, OSError)
 
 # --- Fields of a card: the type of each, as text and as a test ---
 
@@ -151,16 +143,9 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
     refuse_existing(path, force=force)
     data = skops.io.dumps(model.estimator)
     digest = hashlib.sha256(data).hexdigest()
-    card = {
-        "format": _FORMAT,
-        "sha256": digest,
-        "columns": model.columns,
-        "target": model.target,
-        "group": model.group,
-        "summary": model.summary,
-        "notes": model.notes,
-        "versions": package_versions(*_PACKAGES),
-    }
+    card = {"format": _FORMAT, "sha256": digest}
+    card |= {name: getattr(model, name) for name in _DESCRIPTION}
+    card["versions"] = package_versions(*_PACKAGES)
     _check_card(path, card)  # a file that could not be read again is not written
     text = json.dumps(card, indent=1).encode()
     if len(text) > _MAX_CARD_BYTES:
@@ -207,8 +192,7 @@ def load_model(path: Any) -> Model:
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
         found = f"it contains a {type(estimator).__name__}"
         raise ModelFileError(path, f"{found}; an estimator with decision_function is expected")
-    names = ("columns", "target", "group", "summary", "notes", "versions")
-    return Model(estimator, **{name: card[name] for name in names})
+    return Model(estimator, **{name: card[name] for name in (*_DESCRIPTION, "versions")})
 
 
 def _checked(path: Any, data: bytes) -> EstimatorCheck:
@@ -257,7 +241,7 @@ def _read(path: Any) -> tuple[dict[str, Any], bytes]:
     except Refused as problem:
         raise ModelFileError(path, str(problem)) from None
     except _DAMAGE:
-        raise ModelFileError(path, _NO_MODEL) from None
+        raise ModelFileError(path, "not a forerank model file, or a damaged one") from None
 
 
 def _check_card(path: Any, card: Any) -> None:

@@ -454,19 +454,15 @@ def _has_valid_widths(encoder: Any) -> bool:
     return len(encoder._n_features_outs) == len(encoder.categories_)
 
 
-# --- Wording ---
+# --- Wording of problems ---
+
+_JSON_TYPES: dict[type, str] = dict.fromkeys((int, float), "a number")
+_JSON_TYPES |= {bool: "a boolean", str: "a string", list: "a list", dict: "a dictionary"}
 
 
 def json_type(value: Any) -> str:
     """The type of a JSON value, with its article."""
-    types: list[tuple[Any, str]] = [
-        (bool, "a boolean"),
-        (str, "a string"),
-        (int | float, "a number"),
-        (list, "a list"),
-        (dict, "a dictionary"),
-    ]
-    return next((words for kind, words in types if isinstance(value, kind)), "nothing")
+    return _JSON_TYPES.get(type(value), "nothing")
 
 
 def _shortened(text: str) -> str:

@@ -91,7 +91,7 @@ def columns_and_ranker(model: Model) -> tuple[Any, Any]:
     """The two steps of a model from `forerank.workflows.fit`; ValueError for any other model."""
     if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
         found = f"the model is a {type(model.estimator).__name__} that forerank did not fit"
-        raise ValueError(f"{found}: it gives scores, and their terms are not known")
+        raise ValueError(f"{found}; only models fitted by forerank can be explained or exported")
     return model.estimator[0], model.estimator[-1]
 
 
