@@ -123,7 +123,7 @@ def test_a_simulation_resumes_from_its_record(tmp_path):
         ({"rounds": -1}, "rounds must be"),
         ({"rounds": 2.5}, "rounds must be"),
         ({"until_recall": 95}, "until_recall must lie"),
-        ({"test": (1,)}, "test must be"),
+        ({"test": (1,)}, r"test must be a tuple .* got a tuple of another form"),
         ({"test": (np.eye(2), ["a", "b"])}, "other labels than y"),
     ],
 )

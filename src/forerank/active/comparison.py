@@ -82,7 +82,10 @@ class StrategyComparison:
         first, second = self.values(measure, a), self.values(measure, b)
         length = min(first.shape[1], second.shape[1])
         if length < 2:
-            raise ValueError("The runs have no round; the values before it are equal by design.")
+            raise ValueError(
+                "The runs have no rounds, and all methods start from equal values; simulate at "
+                "least one round."
+            )
         first, second = first[:, 1:length], second[:, 1:length]
         if over == "runs":
             first, second = first.mean(axis=1), second.mean(axis=1)

@@ -32,7 +32,7 @@ from forerank.estimators.scores import score_rows
 
 __all__ = ["LabellingLoop", "Step"]
 
-_FORMAT = 1  # of the record file
+_FORMAT = 1  # version of the format of the record file
 _HASHES = {"content": "other values in X", "groups": "other groups"}
 _NOTHING_STORED = "No label of this call was stored."
 
@@ -133,7 +133,7 @@ class LabellingLoop:
     ) -> None:
         self.X = _as_rows(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
-            raise ValueError(f"X has shape {self.X.shape}; expected one row per record.")
+            raise ValueError(f"X has shape {self.X.shape}; expected a table or texts, not empty.")
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
         self.batch = _check_batch(batch)
@@ -202,7 +202,7 @@ class LabellingLoop:
         line = {"seconds": self.last_seconds, "agreement": self._agreement}
         self._record.append({"asked": asked.tolist(), **line})
         self._asked = asked
-        # Only rules on the agreement of rankings know more than before the fit.
+        # The fit can change the answer of rules on the agreement of rankings only.
         return nothing if self._needs_agreement and self.stopped else asked.copy()
 
     def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:

@@ -88,7 +88,7 @@ class Simulation:
         minus that share in a random order.
         """
         if not self.n_records:
-            raise ValueError("Every row is a seed, so no record was left to label.")
+            raise ValueError("Every row is a seed, so there is no work to save; use fewer seeds.")
         return (self.n_records - self.records_to_recall(recall)) / self.n_records - (1.0 - recall)
 
 
@@ -215,7 +215,8 @@ def _resumed_seeds(loop: LabellingLoop, codes: NDArray, seeds: Any, record: Any)
     wrong = labelled[loop.labels[labelled] != codes[labelled]]
     if wrong.size:
         raise ValueError(
-            f"The record {record} has another label than y for row {wrong[0]}. Is it of other data?"
+            f"The record {record} has another label than y for row {wrong[0]}; pass the labels "
+            "that it was made with, or another record."
         )
     return np.array(rows, dtype=np.intp)
 
@@ -264,11 +265,14 @@ def _measure_on(
 ) -> Callable[[Any, dict[str, list[float]]], None]:
     """A function that appends a ranker's measures on the test rows to curves."""
     if not isinstance(test, tuple) or len(test) not in (2, 3):
-        raise ValueError("test must be a tuple (X_test, y_test) or (X_test, y_test, qid_test).")
+        raise ValueError(
+            "test must be a tuple (X_test, y_test) or (X_test, y_test, qid_test); got a "
+            f"{type(test).__name__} of another form."
+        )
     X, y, qid = test if len(test) == 3 else (*test, None)
     relevant = np.asarray(y) == classes[1]
     if not np.all(relevant | (np.asarray(y) == classes[0])):
-        raise ValueError(f"y_test has other labels than y, which has {classes.tolist()}.")
+        raise ValueError(f"y_test has other labels than y, whose labels are {classes.tolist()}.")
     functions = {name: get_measure(name).function for name in measures}
     group = None if qid is None else query_numbers(qid, relevant.size)
 

@@ -103,7 +103,6 @@ class _Combined(StoppingRule):
         return any(rule.guarantees_recall for rule in self.rules)
 
 
-@dataclass(frozen=True)
 class Any_(_Combined):
     """Stops where one of the rules does; the result of `a | b`."""
 
@@ -112,7 +111,6 @@ class Any_(_Combined):
         return next((reason for reason in reasons if reason is not None), None)
 
 
-@dataclass(frozen=True)
 class All(_Combined):
     """Stops where all of the rules do; the result of `a & b`."""
 
@@ -122,27 +120,23 @@ class All(_Combined):
 
 
 @dataclass(frozen=True)
-class Budget(StoppingRule):
-    """Stops after n records, or at the end of the batch in which n is reached."""
-
+class _Counted(StoppingRule):
     n: int
 
     def __post_init__(self) -> None:
         check_number("n", self.n, low=1, integer=True)
+
+
+class Budget(_Counted):
+    """Stops after n records, or at the end of the batch in which n is reached."""
 
     def reason(self, reading: Reading) -> str | None:
         spent = reading.relevant.size >= self.n
         return f"the budget of {self.n} records is spent" if spent else None
 
 
-@dataclass(frozen=True)
-class IrrelevantInARow(StoppingRule):
+class IrrelevantInARow(_Counted):
     """Stops after n irrelevant records in a row. A common rule, without any guarantee."""
-
-    n: int
-
-    def __post_init__(self) -> None:
-        check_number("n", self.n, low=1, integer=True)
 
     def reason(self, reading: Reading) -> str | None:
         run = _irrelevant_at_end(reading.relevant)

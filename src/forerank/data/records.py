@@ -17,15 +17,14 @@ refused.
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import joblib
 import scipy.sparse as sp
 
 __all__ = ["RecordFile", "content_hash"]
-
-T = TypeVar("T")
 
 
 class RecordFile:
@@ -70,22 +69,17 @@ class RecordFile:
         self.settings: dict[str, Any] = json.loads(_encoded(settings))
         self.lines: list[dict[str, Any]] = []
         self._kind = kind
-        self._locked: BinaryIO | None = None
+        self._locked = ExitStack()
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.open("a+b")
-        try:
+        with ExitStack() as opened:
+            file = opened.enter_context(self.path.open("a+b"))
             if exclusive:
                 self._lock(file)
             self._read(file, hashes or {}, noted)
-        except BaseException:
-            file.close()
-            raise
-        if exclusive:
-            self._locked = file
-        else:
-            file.close()
+            if exclusive:
+                self._locked = opened.pop_all()
 
     def __enter__(self) -> "RecordFile":
         return self
@@ -95,9 +89,7 @@ class RecordFile:
 
     def close(self) -> None:
         """Release the lock."""
-        if self._locked is not None:
-            self._locked.close()
-            self._locked = None
+        self._locked.close()
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Write one result; RuntimeError where the file was changed since the last access."""
@@ -112,7 +104,7 @@ class RecordFile:
         with self.path.open("ab") as file:
             self._write(file, line)
 
-    def parsed(self, parse: Callable[[dict[str, Any]], T]) -> list[T]:
+    def parsed(self, parse: Callable[[dict[str, Any]], Any]) -> list[Any]:
         """`parse(line)` of each of `lines`; its KeyError, TypeError or ValueError is raised as a
         ValueError that names the file and the line.
         """
