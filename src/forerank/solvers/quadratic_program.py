@@ -1,33 +1,35 @@
-"""A primal-dual interior-point method for the small quadratic programmes inside the working-set
-solver.
+"""Small quadratic programmes of the working-set solver, by a primal-dual interior-point method.
 
-    min  1/2 ||sum_j x_j a_j||^2_{H^-1} + <h, x>    over  0 <= x_j,  x_j <= upper_j  or  x_j <= share_j sum_k x_k
+    min  1/2 ||sum_j x_j a_j||^2_{H^-1} + <h, x>
+    over  0 <= x_j,  x_j <= upper_j  or  x_j <= share_j sum_k x_k
 
 with rows a_j of A, and H positive definite: the dual of a quadratic model of H under linear
 constraints, one variable per constraint (maths/top.md, eq. 4). Predictor and corrector steps after
-Mehrotra (1992). Every step solves (A H^-1 A^T + diag) x = r, either as it is or through H + A^T
-diag^-1 A, whichever is smaller.
+Mehrotra (1992). Every step solves (A H^-1 A^T + diag) x = r, directly or through H + A^T diag^-1 A,
+whichever is smaller.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from forerank._typing import Vector
+from forerank._typing import Index, Mask, Vector
 
 __all__ = ["Bounds", "Gram", "Metric", "interior_point", "pivoting"]
 
 Solve = Callable[[Vector], Vector]
 
 _MAX_STEPS = 80
-# The share of the way to the boundary that a step goes.
-_SHORT_OF_BOUNDARY = 0.99
-# Block pivoting gives up after so many exchanges that do not bring the number of wrong signs down.
+# Length of a step relative to the distance from the boundary.
+_BOUNDARY_SHARE = 0.99
+# Block pivoting ends after this many exchanges without fewer wrong signs.
 _PATIENCE = 3
+# Increase of the diagonal, relative to it, so that equal rows do not make the matrix singular.
 _RIDGE = 1e-9
+# Relative accuracy of the minimum at which a programme counts as solved.
+_RTOL = 0.03
 
 
 class Gram:
@@ -39,8 +41,8 @@ class Gram:
     def product(self, x: Vector) -> Vector:
         return self._matrix @ x
 
-    def among(self, index: NDArray[np.intp]) -> Vector:
-        """The matrix for some of the rows."""
+    def among(self, index: Index) -> Vector:
+        """The matrix of some of the rows."""
         return self._matrix[np.ix_(index, index)]
 
     def plus_diagonal(self, theta: Vector) -> Solve:
@@ -96,8 +98,8 @@ class Metric:
             return ((r - self._times(inner(self._adjoint(weighted)))).T / theta).T
 
         def solve(r: Vector) -> Vector:
-            # The difference loses digits where theta is small, at the active constraints; a second
-            # pass restores them.
+            # The difference cancels where theta is small, at the active constraints: one step of
+            # iterative refinement.
             x = once(r)
             return x + once(r - self.product(x) - (x.T * theta).T)
 
@@ -105,8 +107,8 @@ class Metric:
 
 
 def _factored(matrix: Vector) -> Solve:
-    """Cholesky's factors; a matrix that is singular to working precision gets a little more on its
-    diagonal.
+    """Solution by a Cholesky factor, of a matrix with an increased diagonal if it is singular to
+    working precision.
     """
     ridge = 0.0
     scale = float(np.abs(np.diagonal(matrix)).max())
@@ -123,8 +125,8 @@ def _factored(matrix: Vector) -> Solve:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What bounds the variables from above: the first by shares of their sum, the others by
-    numbers; or nothing.
+    """Upper bounds: shares of their sum for the first variables, numbers for the others; None
+    where there are none.
     """
 
     n_first: int
@@ -132,14 +134,14 @@ class Bounds:
     upper: Vector | None = None
 
     def slack(self, x: Vector, constant: float = 1.0) -> Vector:
-        """The distance of x from its bounds; with constant = 0, the linear part of it."""
+        """Distance of x from its bounds; its linear part with constant = 0."""
         first, others = x[: self.n_first], x[self.n_first :]
         parts = [] if self.shares is None else [self.shares * first.sum() - first]
         parts += [] if self.upper is None else [constant * self.upper - others]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def adjoint(self, y: Vector, n: int) -> Vector:
-        """The transpose of the linear part."""
+        """The transpose of the linear part of `slack`."""
         out = np.zeros(n)
         on_first, on_others = self.split(y)
         if self.shares is not None:
@@ -155,7 +157,7 @@ class Bounds:
 
 @dataclass
 class _Interior:
-    """A point inside: x, multipliers z of x >= 0, slacks u of the bounds and their multipliers y."""
+    """Point inside: x, multipliers z of x >= 0, slacks u of the bounds and their multipliers y."""
 
     x: Vector
     z: Vector
@@ -163,37 +165,26 @@ class _Interior:
     y: Vector
 
     def along(self, step: "_Interior", length: float) -> "_Interior":
-        return _Interior(
-            self.x + length * step.x,
-            self.z + length * step.z,
-            self.u + length * step.u,
-            self.y + length * step.y,
-        )
+        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
+        return _Interior(*(value + length * change for value, change in pairs))
 
     def complementarity(self) -> float:
         return float(self.x @ self.z + self.u @ self.y)
 
     def longest(self, step: "_Interior") -> float:
-        """The longest step up to one that stays inside."""
-        pairs = ((self.x, step.x), (self.z, step.z), (self.u, step.u), (self.y, step.y))
+        """Length of the longest step, at most one, that stays inside."""
+        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
         steepest = min(float((dv / v).min()) for v, dv in pairs if v.size)
         return 1.0 if steepest >= -1.0 else -1.0 / steepest
 
 
 def interior_point(
-    matrix: Gram | Metric,
-    h: Vector,
-    bounds: Bounds,
-    *,
-    total: float,
-    constant: float,
-    atol: float,
-    rtol: float = 0.03,
+    matrix: Gram | Metric, h: Vector, bounds: Bounds, *, total: float, constant: float, atol: float
 ) -> tuple[Vector, Vector]:
     """The minimiser, and the multipliers of x >= 0.
 
-    `total` is about what the first variables will sum to. Stops when what is missing is at most
-    atol, or rtol of the minimum plus `constant`.
+    `total` estimates the sum of the first variables. Stops at an error of `atol`, or of 3 % of the
+    minimum plus `constant`.
     """
     here = _first_point(matrix, h, bounds, total)
     for _ in range(_MAX_STEPS):
@@ -201,10 +192,10 @@ def interior_point(
         residual = product + h - here.z - bounds.adjoint(here.y, h.size)
         short = bounds.slack(here.x) - here.u
         complementarity = here.complementarity()
-        goal = max(atol, rtol * (constant + 0.5 * float(here.x @ product) + float(h @ here.x)))
-        reach = max(total, float(here.x.sum()))
-        missing = max(float(np.abs(residual).max()) * reach, float(np.abs(short) @ here.y))
-        if complementarity <= goal and missing <= goal:
+        goal = max(atol, _RTOL * (constant + 0.5 * float(here.x @ product) + float(h @ here.x)))
+        size = max(total, float(here.x.sum()))
+        error = max(float(np.abs(residual).max()) * size, float(np.abs(short) @ here.y))
+        if complementarity <= goal and error <= goal:
             break
         step = _Newton(matrix, bounds, here, residual, short)
         predictor = step.towards(-here.x * here.z, -here.u * here.y)
@@ -215,7 +206,7 @@ def interior_point(
             centre - here.u * here.y - predictor.u * predictor.y,
         )
         length = here.longest(corrector)
-        length = 1.0 if length == 1.0 else _SHORT_OF_BOUNDARY * length
+        length = 1.0 if length == 1.0 else _BOUNDARY_SHARE * length
         if not length > 1e-12:
             break
         here = here.along(corrector, length)
@@ -255,40 +246,29 @@ class _Newton:
             self._solve = _with_shares(self._solve, bounds.shares, on_first, theta.size)
 
     def towards(self, target_x: Vector, target_u: Vector) -> _Interior:
-        """The step that brings x z and u y to their present values plus the targets, to first
-        order.
-        """
+        """The step that changes x z and u y by the targets, to first order."""
         here, short = self._here, self._short
-        pushed = self._bounds.adjoint((target_u - here.y * short) / here.u, here.x.size)
-        dx = self._solve(-self._residual + target_x / here.x + pushed)
+        from_bounds = self._bounds.adjoint((target_u - here.y * short) / here.u, here.x.size)
+        dx = self._solve(-self._residual + target_x / here.x + from_bounds)
         du = self._bounds.slack(dx, 0.0) + short
-        return _Interior(
-            dx, (target_x - here.z * dx) / here.x, du, (target_u - here.y * du) / here.u
-        )
+        dz, dy = (target_x - here.z * dx) / here.x, (target_u - here.y * du) / here.u
+        return _Interior(dx, dz, du, dy)
 
 
 def pivoting(
-    matrix: Gram,
-    h: Vector,
-    guess: NDArray[np.bool_],
-    *,
-    total: float,
-    constant: float,
-    atol: float,
-    rtol: float = 0.03,
-) -> tuple[Vector, NDArray[np.bool_]] | None:
-    """The same minimiser without upper bounds or shares, from a good guess at the variables that
-    are not zero.
+    matrix: Gram, h: Vector, guess: Mask, *, total: float, constant: float, atol: float
+) -> tuple[Vector, Mask] | None:
+    """The minimiser without upper bounds, from a good guess at the variables that are not zero, and
+    which these are; None where the method does not converge.
 
-    Block pivoting: solve for the guess, then exchange all variables of the wrong sign. A few
-    factorisations of the matrix among the active ones, or None where that does not settle.
+    Block pivoting: solve for the guess, then exchange all variables of the wrong sign. Cost: a few
+    factorisations of the matrix of the non-zero variables.
     """
     active = guess.copy()
     fewest, patience = h.size + 1, _PATIENCE
     while True:
         index = np.flatnonzero(active)
         among = matrix.among(index)
-        # Rows may be there twice; a little on the diagonal lets them share.
         among[np.diag_indices(index.size)] *= 1.0 + _RIDGE
         try:
             factor = cho_factor(among, lower=True, check_finite=False)
@@ -296,18 +276,15 @@ def pivoting(
             return None
         x = np.zeros(h.size)
         x[index] = cho_solve(factor, -h[index], check_finite=False)
-        lowest = float(x.min())
-        if not np.isfinite(lowest):
+        if not np.isfinite(float(x.min())):
             return None
-        x_feasible = np.maximum(x, 0.0)
-        product = matrix.product(x_feasible)
+        feasible = np.maximum(x, 0.0)
+        product = matrix.product(feasible)
         slope = product + h
-        goal = max(
-            atol, rtol * (constant + 0.5 * float(x_feasible @ product) + float(h @ x_feasible))
-        )
-        missing = -max(total, float(x_feasible.sum())) * min(float(slope.min()), 0.0)
-        if missing <= goal and abs(float(x_feasible @ slope)) <= goal:
-            return x_feasible, active
+        goal = max(atol, _RTOL * (constant + 0.5 * float(feasible @ product) + float(h @ feasible)))
+        error = -max(total, float(feasible.sum())) * min(float(slope.min()), 0.0)
+        if error <= goal and abs(float(feasible @ slope)) <= goal:
+            return feasible, active
         wrong = (active & (x < 0.0)) | (~active & (slope < 0.0))
         count = int(np.count_nonzero(wrong))
         patience = _PATIENCE if count < fewest else patience - 1
@@ -318,8 +295,8 @@ def pivoting(
 
 
 def _with_shares(solve: Solve, shares: Vector, ratio: Vector, n: int) -> Solve:
-    """Add the part of the shares' bounds that is off the diagonal: of rank two, by the Woodbury
-    identity.
+    """Solution with the off-diagonal part of the bounds by shares added: of rank two, by the
+    Woodbury identity.
     """
     weighted = shares * ratio
     U = np.zeros((n, 2))

@@ -1,16 +1,16 @@
 """Stochastic gradient descent on single pairs and points, with an average of the later weights.
 
-Minimises  E[l(<z, w>)] + alpha/2 ||w||^2,  where z is a difference of two rows or plus or minus one row, drawn at
-random; pairs and points may have different losses. Steps of 1 / (alpha (t + t0)) make the weights
+Minimises  E[l(<z, w>)] + alpha/2 ||w||^2,  where z is a random difference of two rows, or plus or
+minus a random row; pairs and points may have different losses. Steps of 1 / (alpha (t + t0)) give
+the weights
 
     w_t = v_t / (t + t0 - 1),    v_{t+1} = v_t - l'(<z_t, w_t>) z_t / alpha
     (maths/solvers.md, eq. 10)
 
-so that a step touches the stored entries of z alone. The average over the second half of the steps
-needs no more: the change made to v at step t counts in all later terms, with a factor known
-beforehand. Where the loss is curved, a step is divided by 1 + (step size) (curvature) ||z||^2,
-which for the squared loss is the implicit step: one long row among short ones cannot throw the
-weights out.
+so that a step changes only the stored entries of z. So does the average over the second half of
+the steps: the change of v at step t is part of all later terms, with a factor known in advance.
+Where the loss is curved, a step is divided by 1 + (step size) (curvature) ||z||^2, which for the
+squared loss is the implicit step: a single long row does not make the weights diverge.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ __all__ = ["LOSSES", "CombinedDescent", "combined_descent"]
 
 
 LOSSES = ("hinge", "logistic", "squared")
-# The highest curvature of each.
+# The largest second derivative of each.
 _CURVATURE = np.array([0.0, 0.25, 2.0])
 
 
 @compiled
 def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
-    """Of the losses of forerank.losses, by their place in LOSSES."""
+    """Value and slope of a loss of forerank.losses, by its position in LOSSES."""
     if loss == 0:
         return max(0.0, 1.0 - t), -1.0 if t < 1.0 else 0.0
     if loss == 1:
@@ -44,25 +44,14 @@ def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def _steps(  # type: ignore[no-untyped-def]
-    rows,
-    sign,
-    size,
-    losses,
-    curvatures,
-    alpha,
-    offset,
-    done,
-    first_averaged,
-    tail,
-    v,
-    averaged,
+    rows, sign, size, losses, curvatures, alpha, offset, done, first_averaged, tail, v, averaged,
     constant,
-):
-    """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses met,
-    and the tail.
+):  # fmt: skip
+    """Steps on the pairs in `rows`, points where sign is not 0; returns the sum of the losses
+    before each step, and the tail.
 
-    `size` bounds ||z||^2. v and `averaged` have a last entry for the intercept, which points see with the value
-    `constant`, and pairs do not.
+    `size` bounds ||z||^2. The last entry of v and `averaged` is the intercept, a column that is
+    `constant` for points and zero for pairs.
     """
     total = 0.0
     last = v.size - 1
@@ -84,13 +73,13 @@ def _steps(  # type: ignore[no-untyped-def]
 
 
 class CombinedDescent:
-    """The state of a run: weights after any number of steps, and their average.
+    """State of a run: the weights after any number of steps, and their average.
 
     Parameters
     ----------
     n_columns : int
     n_steps : int
-        Steps in all; the average begins half way.
+        Total number of steps; the average is over the second half.
     pair_loss, point_loss : str
         One of `LOSSES`.
     alpha : float
@@ -98,7 +87,7 @@ class CombinedDescent:
     typical_size : float
         A typical ||z||^2, for the size of the first steps, 1 / typical_size.
     intercept : bool
-        Whether points see a constant, which is penalised like the weights.
+        Whether points have a constant, which is penalised like the weights.
     """
 
     def __init__(
@@ -123,15 +112,15 @@ class CombinedDescent:
         self._tail = float(np.sum(1.0 / (t + 1 + self._offset)))
 
     def run(self, matrix: tuple, plus: Index, minus: Index, size: Vector) -> float:
-        """Take a step for each pair or point, in order; returns the mean of the losses met on the
-        way.
+        """Take a step for each pair or point, in order; returns the mean loss before each step.
 
         `matrix` is (X,) or the three arrays of a CSR matrix; `size` bounds ||z||^2 of each.
         """
         sign = np.where(minus < 0, 1.0, np.where(plus < 0, -1.0, 0.0))
+        rows, losses = (*matrix, plus, minus), self._losses
         total, self._tail = _steps(
-            (*matrix, plus, minus), sign, size, self._losses, _CURVATURE[self._losses], self._alpha, self._offset,
-            self.n_done, self._first_averaged, self._tail, self._v, self._averaged, self._constant,
+            rows, sign, size, losses, _CURVATURE[losses], self._alpha, self._offset, self.n_done,
+            self._first_averaged, self._tail, self._v, self._averaged, self._constant,
         )  # fmt: skip
         self.n_done += sign.size
         return total / max(sign.size, 1)
@@ -143,7 +132,9 @@ class CombinedDescent:
 
     @property
     def average(self) -> Vector:
-        """The average over the second half of the steps, the intercept last; only after all steps."""
+        """The average over the second half of the steps, the intercept last; valid after all of
+        them.
+        """
         return self._averaged / (self._n_steps - self._first_averaged)
 
 

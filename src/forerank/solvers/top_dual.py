@@ -1,17 +1,18 @@
 """TopPush as published: accelerated projected gradients on the dual (li2014, Algorithm 1), stopped
 by the duality gap.
 
-    min over (a, b) in the cone   ||X_pos^T a - X_neg^T b||^2 / (2 alpha) + sum_i p_i l*(-a_i / p_i)    (li2014, eq. 6)
+    min over (a, b) in the cone
+        ||X_pos^T a - X_neg^T b||^2 / (2 alpha) + sum_i p_i l*(-a_i / p_i)    (li2014, eq. 6)
 
-with a_i the pull on positive i and b_j that on negative j, both non-negative and of the same sum;
-b_j <= cap_j sum(b) where the threshold is a mean of several negatives. w = (X_pos^T a - X_neg^T b)
-/ alpha. (The paper's variables are m times ours.)
+with one variable a_i per positive and b_j per negative, non-negative and of equal sums; b_j <=
+cap_j sum(b) where the threshold is a mean of several negatives. w = (X_pos^T a - X_neg^T b) /
+alpha. (The paper's variables are m times ours.)
 
 The projection onto the cone is exact (Proposition 1) and takes linear time: the root of a piecewise
-linear function, found by discarding breakpoints on the wrong side of a pivot, as in the selection
+linear function is found by discarding breakpoints on the wrong side of a pivot, as in the selection
 of a median.
 
-Two slips of the printed algorithm are mended: the weight of the momentum is (t_{k-2} - 1) /
+Two errors of the printed algorithm are corrected: the weight of the momentum is (t_{k-2} - 1) /
 t_{k-1}, and step 5 is the usual backtracking. The stopping rule is the gap: on spambase the change
 of the dual falls below epsilon while w = 0 is still the better ranking.
 """
@@ -31,17 +32,14 @@ __all__ = ["DUAL_LOSSES", "accelerated_dual", "project_balanced", "project_cappe
 
 DUAL_LOSSES = ("hinge", "squared_hinge")
 
-# Backtracking multiplies the smoothness by this until the quadratic bound holds.
+# Factor of the smoothness in backtracking, until the quadratic bound holds.
 _BACKTRACK = 2.0
 
 
 @compiled
-def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
-    """The root gamma of rho(gamma) = sum_i clip(a_i - gamma, 0, upper_i) - sum_j [b_j + gamma]_+.
-
-    Each term is +-[v - gamma]_+ or -[gamma - v]_+ with a breakpoint v. A pivot among the
-    breakpoints that are still in doubt tells on which side of it the root lies; breakpoints on the
-    other side become parts of one straight line.
+def _breakpoints(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
+    """Breakpoints v of rho, and the kind of each term: 1 for [v - gamma]_+, 2 for -[v - gamma]_+,
+    -1 for -[gamma - v]_+.
     """
     m, n = a.size, b.size
     size = m + n + (m if has_upper else 0)
@@ -54,60 +52,67 @@ def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
     if has_upper:
         for i in range(m):
             v[m + n + i], kind[m + n + i] = a[i] - upper[i], 2
-    # rho(gamma) = constant - slope * gamma + the terms in doubt; sums are kept with their rounding
-    # errors.
+    return v, kind
+
+
+@compiled
+def _add_terms(v, kind, size, gamma, total, steepness):  # type: ignore[no-untyped-def]
+    """Add the terms of the first `size` breakpoints to a value of rho and to minus its slope."""
+    for k in range(size):
+        if kind[k] == -1:
+            if gamma > v[k]:
+                total -= gamma - v[k]
+                steepness += 1.0
+        elif v[k] > gamma:
+            sign = 1.0 if kind[k] == 1 else -1.0
+            total += sign * (v[k] - gamma)
+            steepness += sign
+    return total, steepness
+
+
+@compiled
+def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
+    """The root gamma of rho(gamma) = sum_i clip(a_i - gamma, 0, upper_i) - sum_j [b_j + gamma]_+.
+
+    A pivot among the breakpoints tells on which side of it the root lies; the terms of breakpoints
+    on the other side are linear at the root, and are merged into one line.
+    """
+    v, kind = _breakpoints(a, b, upper, has_upper)
+    size = v.size
+    # rho(gamma) = constant + lost - slope * gamma + the terms of the remaining breakpoints; `lost`
+    # has the rounding errors of the constant.
     constant, lost, slope = 0.0, 0.0, 0.0
     seed = np.uint64(88172645463325252)
     low, high, guess = -np.inf, np.inf, np.nan
     while size > 0:
         if low < guess < high:
-            # Where the line at the last pivot meets zero: close to the root, so that next to
-            # nothing stays in doubt.
+            # Zero of the line at the last pivot: close to the root, so that few breakpoints remain.
             pivot, guess = guess, np.nan
         else:
             seed ^= seed << np.uint64(13)
             seed ^= seed >> np.uint64(7)
             seed ^= seed << np.uint64(17)
             pivot = v[int(seed % np.uint64(size))]
-            guess = np.inf  # to be filled in below
-        total, steepness = constant + lost - slope * pivot, slope
-        for k in range(size):
-            if kind[k] == -1:
-                if pivot > v[k]:
-                    total -= pivot - v[k]
-                    steepness += 1.0
-            elif v[k] > pivot:
-                sign = 1.0 if kind[k] == 1 else -1.0
-                total += sign * (v[k] - pivot)
-                steepness += sign
+            guess = np.inf  # computed below
+        at_pivot = constant + lost - slope * pivot
+        total, steepness = _add_terms(v, kind, size, pivot, at_pivot, slope)
         if guess == np.inf:
             guess = pivot + total / steepness if steepness > 0.0 else np.nan
-        if total > 0.0:
-            low = pivot
-        else:
-            high = pivot
-        # rho falls: where it is positive at the pivot, the root lies above.
-        above = total > 0.0
+        above = total > 0.0  # rho decreases: the root lies above the pivot
+        low, high = (pivot, high) if above else (low, pivot)
         kept = 0
         for k in range(size):
             if (v[k] > pivot) if above else (v[k] < pivot):
                 v[kept], kind[kept] = v[k], kind[k]
                 kept += 1
-                continue
-            sign = 0.0
-            if above:  # the root lies above this breakpoint: [root - v]_+ is straight, [v - root]_+ is zero
-                if kind[k] == -1:
-                    sign = 1.0
-            elif kind[k] != -1:
-                sign = 1.0 if kind[k] == 1 else -1.0
-            if sign != 0.0:
+            elif above == (kind[k] == -1):  # linear at the root; the other terms are zero there
+                sign = -1.0 if kind[k] == 2 else 1.0
                 term = sign * v[k]
                 new = constant + term
-                lost += (
-                    (constant - new) + term
-                    if abs(constant) >= abs(term)
-                    else (term - new) + constant
+                larger, smaller = (
+                    (constant, term) if abs(constant) >= abs(term) else (term, constant)
                 )
+                lost += (larger - new) + smaller
                 constant = new
                 slope += sign
         size = kept
@@ -115,11 +120,11 @@ def _balanced_shift(a, b, upper, has_upper):  # type: ignore[no-untyped-def]
 
 
 def project_balanced(a: Vector, b: Vector, upper: Vector | None = None) -> tuple[Vector, Vector]:
-    """The nearest point to (a, b) with both parts non-negative and of the same sum, and a below
+    """The nearest point to (a, b) with both parts non-negative and of equal sums, and a at most
     `upper`.
 
-    li2014, eq. 9 and Proposition 1. Cost: proportional to the number of variables, on average over
-    the pivots.
+    li2014, eq. 9 and Proposition 1. Cost: linear in the number of variables, on average over the
+    pivots.
 
     Examples
     --------
@@ -128,15 +133,13 @@ def project_balanced(a: Vector, b: Vector, upper: Vector | None = None) -> tuple
     (array([1.5, 0. ]), array([1.5]))
     """
     gamma = _balanced_shift(a, b, a if upper is None else upper, upper is not None)
-    pull = np.maximum(a - gamma, 0.0)
-    return pull if upper is None else np.minimum(pull, upper), np.maximum(b + gamma, 0.0)
+    a = np.maximum(a - gamma, 0.0)
+    return a if upper is None else np.minimum(a, upper), np.maximum(b + gamma, 0.0)
 
 
 @compiled
 def _level(v, cap, factor, limit, total):  # type: ignore[no-untyped-def]
-    """The theta with sum_j clip(v_j - theta, 0, min(factor cap_j, limit)) = total, if the caps
-    allow it.
-    """
+    """The theta with sum_j clip(v_j - theta, 0, min(factor cap_j, limit)) = total, if any."""
     low, high = np.inf, -np.inf
     for j in range(v.size):
         low = min(low, v[j] - min(factor * cap[j], limit))
@@ -167,12 +170,10 @@ def _level(v, cap, factor, limit, total):  # type: ignore[no-untyped-def]
 
 @compiled
 def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
-    """The derivative in G of half the squared distance to the points of sum G, and the levels of
-    the two parts.
+    """Derivative in G of half the squared distance to the points of sum G, and the levels of the
+    two parts.
     """
-    gamma = _level(
-        a, upper, 1.0, 2.0 * G, G
-    )  # the limit is never reached: it only bounds the search
+    gamma = _level(a, upper, 1.0, 2.0 * G, G)  # the limit only bounds the search
     delta = -_level(b, caps, G, G, G)
     slope = delta - gamma
     for j in range(b.size):
@@ -184,8 +185,8 @@ def _capped_slope(a, b, caps, upper, G):  # type: ignore[no-untyped-def]
 
 @compiled
 def _capped_sum(a, b, caps, upper, slope_low, most):  # type: ignore[no-untyped-def]
-    """The sum G of the nearest point, by secants and bisection, with the levels there, from the
-    slope at G = 0.
+    """The sum G of the nearest point, by secants and bisection from the slope at G = 0, and the
+    levels there.
     """
     low, high = 0.0, most
     slope_high, gamma, delta = _capped_slope(a, b, caps, upper, most)
@@ -212,8 +213,8 @@ def _capped_sum(a, b, caps, upper, slope_low, most):  # type: ignore[no-untyped-
 def project_capped(
     a: Vector, b: Vector, caps: Vector, upper: Vector | None = None
 ) -> tuple[Vector, Vector]:
-    """The nearest point with both parts non-negative, of the same sum G, a below `upper`, and b_j
-    at most caps_j G.
+    """The nearest point with both parts non-negative and of the same sum G, a at most `upper`, and
+    b_j at most caps_j G.
 
     The distance is convex in G, with the derivative delta - gamma - sum_j caps_j [b_j + delta -
     caps_j G]_+ from the levels gamma and delta at which the two parts have the sum G. Cost: a few
@@ -234,10 +235,48 @@ def project_capped(
 
 
 def refuse_loss(loss: str) -> NoReturn:
+    """Raise the ValueError for a loss without a conjugate of Lipschitz slope."""
     raise ValueError(
-        f"The accelerated dual method (solver='nesterov') needs a conjugate with a bounded slope, which the loss "
-        f"{loss!r} does not have. Use the losses 'squared_hinge' or 'hinge' with it, or the default solver."
+        f"The accelerated dual method (solver='nesterov') needs a conjugate with a bounded slope, "
+        f"which the loss {loss!r} does not have. Use the losses 'squared_hinge' or 'hinge' with it,"
+        " or the default solver."
     )
+
+
+class _Dual:
+    """The dual problem: a function of (a, b) and nu = X_pos^T a - X_neg^T b."""
+
+    def __init__(self, top: Top, design: Design, alpha: float) -> None:
+        self.top, self.design, self.alpha = top, design, alpha
+        self._quadratic = top.loss.name == "squared_hinge"
+        self._upper = None if self._quadratic else top.share
+        self._single = bool((top.caps >= 1.0).all())
+
+    def project(self, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+        if self._single:
+            return project_balanced(a, b, self._upper)
+        return project_capped(a, b, self.top.caps, self._upper)
+
+    def combination(self, a: Vector, b: Vector) -> Vector:
+        """X_pos^T a - X_neg^T b."""
+        g = np.zeros(self.top.n_rows)
+        g[self.top.positives], g[self.top.negatives] = a, -b
+        return self.design.adjoint(g)
+
+    def value(self, a: Vector, nu: Vector) -> float:
+        """The function minimised: minus a lower bound on the objective."""
+        return float(nu @ nu) / (2.0 * self.alpha) + self.top.conjugate(a)
+
+    def continued_value(self, a: Vector, nu: Vector) -> float:
+        """The function continued beyond its domain, which momentum may leave."""
+        curved = a**2 / (4.0 * self.top.share) if self._quadratic else 0.0
+        return float(nu @ nu) / (2.0 * self.alpha) + float(np.sum(-a + curved))
+
+    def slopes(self, a: Vector, scores: Vector) -> tuple[Vector, Vector]:
+        """Gradient in a and b; `scores` are X nu."""
+        conjugate_slope = -1.0 + (a / (2.0 * self.top.share) if self._quadratic else 0.0)
+        on_positives, on_negatives = scores[self.top.positives], scores[self.top.negatives]
+        return on_positives / self.alpha + conjugate_slope, -on_negatives / self.alpha
 
 
 def accelerated_dual(
@@ -251,82 +290,53 @@ def accelerated_dual(
 ) -> SolverResult:
     """Minimise the top objective plus alpha/2 ||w||^2 by Algorithm 1 of li2014.
 
-    Needs a loss whose conjugate has a Lipschitz slope: the truncated quadratic or the hinge. Cost
-    of a step: one product with X and one with X^T, one more of the latter for each backtracking,
+    Needs a loss whose conjugate has a Lipschitz slope: the squared hinge or the hinge. Cost of an
+    iteration: one product with X and one with X^T, one more of the latter for each backtracking,
     and the projection.
     """
     if top.loss.name not in DUAL_LOSSES:
         refuse_loss(top.loss.name)
     progress = progress or Progress()
-    share, quadratic = top.share, top.loss.name == "squared_hinge"
-    upper = None if quadratic else share
-    single = bool((top.caps >= 1.0).all())
-
-    def project(a: Vector, b: Vector) -> tuple[Vector, Vector]:
-        return project_balanced(a, b, upper) if single else project_capped(a, b, top.caps, upper)
-
-    def spread(a: Vector, b: Vector) -> Vector:
-        """X_pos^T a - X_neg^T b."""
-        g = np.zeros(top.n_rows)
-        g[top.positives], g[top.negatives] = a, -b
-        return design.adjoint(g)
-
-    def dual(a: Vector, nu: Vector) -> float:
-        """The function minimised; minus the lower bound on the objective."""
-        return float(nu @ nu) / (2.0 * alpha) + top.conjugate(a)
-
-    def conjugate_slope(a: Vector) -> Vector | float:
-        return -1.0 + (a / (2.0 * share) if quadratic else 0.0)
-
+    dual = _Dual(top, design, alpha)
     m, n, d = top.positives.size, top.negatives.size, design.n_columns
     a, b, nu = np.zeros(m), np.zeros(n), np.zeros(d)
     a_before, b_before, nu_before = a, b, nu
     scores_before = np.zeros(top.n_rows)
     smoothness = 1.0 / (m + n)
     t_before, t = 0.0, 1.0
-    best_w, best_value, bound = nu, np.inf, 0.0
-    best_scores = scores_before
+    best_w, best_value, best_scores, bound = nu, np.inf, scores_before, 0.0
     for iteration in range(max_iter + 1):
         momentum = (t_before - 1.0) / t
         a_mid, b_mid = a + momentum * (a - a_before), b + momentum * (b - b_before)
         nu_mid = nu + momentum * (nu - nu_before)
         scores_mid = design.scores(nu_mid)
-        # Scores are linear: those of nu follow from those of the point in between.
-        scores = (
-            (scores_mid + momentum * scores_before) / (1.0 + momentum)
-            if momentum > -1.0
-            else np.zeros(top.n_rows)
-        )
+        # Scores are linear: those of nu follow from those of the extrapolated point.
+        scores = np.zeros(top.n_rows)
+        if momentum > -1.0:
+            scores = (scores_mid + momentum * scores_before) / (1.0 + momentum)
         w = nu / alpha
         value = top.value_at(scores / alpha) + 0.5 * alpha * float(w @ w)
         if value < best_value:
             best_w, best_value, best_scores = w, value, scores / alpha
-        bound = max(bound, -dual(a, nu))
+        bound = max(bound, -dual.value(a, nu))
         gap = relative_gap(best_value, bound)
         progress.record(best_w, design.n_rows, best_value, gap)
         if gap <= tol or iteration == max_iter:
             break
-        slope_a = scores_mid[top.positives] / alpha + conjugate_slope(a_mid)
-        slope_b = -scores_mid[top.negatives] / alpha
-        # The conjugate is continued beyond its domain, where momentum may lead.
-        at_mid = float(nu_mid @ nu_mid) / (2.0 * alpha) + float(
-            np.sum(-a_mid + (a_mid**2 / (4.0 * share) if quadratic else 0.0))
-        )
+        slope_a, slope_b = dual.slopes(a_mid, scores_mid)
+        at_mid = dual.continued_value(a_mid, nu_mid)
         while True:
-            a_new, b_new = project(a_mid - slope_a / smoothness, b_mid - slope_b / smoothness)
-            nu_new = spread(a_new, b_new)
+            a_new, b_new = dual.project(a_mid - slope_a / smoothness, b_mid - slope_b / smoothness)
+            nu_new = dual.combination(a_new, b_new)
             move_a, move_b = a_new - a_mid, b_new - b_mid
-            promised = (
-                at_mid + float(slope_a @ move_a + slope_b @ move_b)
-                + 0.5 * smoothness * float(move_a @ move_a + move_b @ move_b)
-            )  # fmt: skip
-            reached = dual(a_new, nu_new)
-            if reached <= promised + 1e-14 * abs(promised):
+            linear = float(slope_a @ move_a + slope_b @ move_b)
+            squared = float(move_a @ move_a + move_b @ move_b)
+            predicted = at_mid + linear + 0.5 * smoothness * squared
+            if dual.value(a_new, nu_new) <= predicted + 1e-14 * abs(predicted):
                 break
             smoothness *= _BACKTRACK
         a_before, b_before, nu_before, scores_before = a, b, nu, scores
         a, b, nu = a_new, b_new, nu_new
         t_before, t = t, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-    return SolverResult(
-        best_w, best_scores, best_value, gap, iteration, gap <= tol, progress.history
-    )
+    converged, history = gap <= tol, progress.history
+    return SolverResult(best_w, best_scores, best_value, gap, iteration, converged, history)
