@@ -25,7 +25,7 @@ def test_plain_scikit_learn(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 3))
     matrix = fit(Matrix(X, X[:, 0] > 0, None), check=0)
     assert_allclose(to_sklearn(matrix).decision_function(X), matrix.estimator.decision_function(X))
-    with pytest.raises(ValueError, match="RankBoost is not linear"):
+    with pytest.raises(ValueError, match="RankBoost has no weights by column"):
         to_sklearn(fit(frame, "y", ranker="RankBoost", check=0))
 
 

@@ -10,7 +10,7 @@ from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
 from forerank.models.file import Model
-from forerank.models.scoring import columns_and_ranker, linear_scorer
+from forerank.models.scoring import linear_scorer
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
 __all__ = ["Explanation", "Weight", "explain"]
@@ -83,17 +83,14 @@ def explain(
         The contributions of a row and the intercept sum to its score, and those of words to that of
         their text.
     """
-    steps, ranker = columns_and_ranker(model)
+    steps, _, coef, intercept = linear_steps(model)
     if model.columns and not isinstance(steps, TableColumns):
         raise ValueError(
             f"the columns of the model are prepared by a {type(steps).__name__}, as in the first "
             "format of model files, which does not hold the column of each weight; fit the model "
             "again to explain its scores"
         )
-    if getattr(ranker, "coef_", None) is None:
-        raise ValueError(f"{type(ranker).__name__} has no weights by column; linear rankers have.")
-    intercept = float(np.ravel(ranker.intercept_)[0])
-    weights = _weights(model, np.ravel(ranker.coef_))
+    weights = _weights(model, coef)
     if data is None:
         return Explanation(weights, [], intercept)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))

@@ -11,8 +11,7 @@ from forerank.data.files import opened_atomically
 from forerank.data.transformers import CategoryColumns, NumberColumns, one_hot_columns
 from forerank.models.file import Model
 from forerank.models.ranked_list import unused_names
-from forerank.models.scoring import columns_and_ranker, matrix_scores, table_scores
-from forerank.models.sklearn_export import linear_weights
+from forerank.models.scoring import linear_steps, matrix_scores, table_scores
 from forerank.models.tables import n_matrix_columns
 
 __all__ = ["save_onnx", "to_onnx"]
@@ -52,8 +51,7 @@ def to_onnx(model: Model) -> Any:
     except ImportError:
         message = "ONNX files are written with onnx: pip install 'forerank[onnx]'"
         raise ImportError(message) from None
-    steps, ranker = columns_and_ranker(model)
-    weights, intercept = linear_weights(ranker)
+    steps, ranker, weights, intercept = linear_steps(model)
     build = _Graph()
     if model.columns:
         terms = _table_terms(build, steps, weights)

@@ -27,12 +27,7 @@ from forerank.exceptions import DataFileError
 from forerank.models.external_sort import MEMORY_BYTES, ExternalSorter, Integers, SortedRows
 from forerank.models.file import Model
 from forerank.models.list_writers import AddedColumns, LineWriter, TableWriter, list_format
-from forerank.models.scoring import (
-    LinearScorer,
-    matrix_scores,
-    probability_function,
-    table_scores,
-)
+from forerank.models.scoring import LinearScorer, matrix_scores, probability_function, table_scores
 from forerank.models.tables import column_types, missing_columns, missing_strings, model_frame
 
 __all__ = ["RankedList", "rank_file", "rank_frame", "unused_names"]

@@ -32,9 +32,9 @@ from forerank.selection.calibration import sigmoid
 
 __all__ = [
     "LinearScorer",
-    "columns_and_ranker",
     "last_step",
     "linear_scorer",
+    "linear_steps",
     "matrix_scores",
     "probability_function",
     "table_scores",
@@ -87,12 +87,20 @@ def last_step(model: Model) -> Any:
     return model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
 
 
-def columns_and_ranker(model: Model) -> tuple[Any, Any]:
-    """The two steps of a model from `forerank.workflows.fit`; ValueError for any other model."""
+def linear_steps(model: Model) -> tuple[Any, Any, Vector, float]:
+    """Transformer, ranker, weights and intercept of a linear model that forerank fitted.
+
+    ValueError for any other model.
+    """
     if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
         found = f"the model is a {type(model.estimator).__name__} that forerank did not fit"
         raise ValueError(f"{found}; only models fitted by forerank can be explained or exported")
-    return model.estimator[0], model.estimator[-1]
+    columns, ranker = model.estimator[0], model.estimator[-1]
+    if getattr(ranker, "coef_", None) is None:
+        found = f"{type(ranker).__name__} has no weights by column"
+        raise ValueError(f"{found}; only linear rankers can be explained or exported")
+    weights, intercept = np.asarray(ranker.coef_, dtype=np.float64), np.ravel(ranker.intercept_)
+    return columns, ranker, weights.ravel(), float(intercept[0])
 
 
 def linear_scorer(pipeline: Any) -> LinearScorer | None:

@@ -11,12 +11,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from forerank._text import listed
-from forerank._typing import Vector
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.models.file import Model
-from forerank.models.scoring import columns_and_ranker
+from forerank.models.scoring import linear_steps
 
-__all__ = ["linear_weights", "to_sklearn"]
+__all__ = ["to_sklearn"]
 
 
 def to_sklearn(model: Model) -> Pipeline:
@@ -27,8 +26,7 @@ def to_sklearn(model: Model) -> Pipeline:
     Rows are frames with unchanged strings; a missing category must be NaN, a missing text an empty
     string. Dates have no equivalent and raise ValueError.
     """
-    steps, ranker = columns_and_ranker(model)
-    weights, intercept = linear_weights(ranker)
+    steps, ranker, weights, intercept = linear_steps(model)
     classifier = LinearSVC()
     classifier.coef_, classifier.intercept_ = weights[None, :], np.array([intercept])
     classifier.classes_ = ranker.classes_ if ranker.classes_.size == 2 else np.array([False, True])
@@ -37,14 +35,6 @@ def to_sklearn(model: Model) -> Pipeline:
     if isinstance(steps, TableColumns):
         steps = _column_transformer(steps, model.columns)
     return Pipeline([("columns", steps), ("ranker", classifier)])
-
-
-def linear_weights(ranker: Any) -> tuple[Vector, float]:
-    """Weights and intercept of a fitted linear ranker; ValueError for any other one."""
-    if getattr(ranker, "coef_", None) is None:
-        name = type(ranker).__name__
-        raise ValueError(f"{name} is not linear; only linear rankers can be exported.")
-    return np.asarray(ranker.coef_, dtype=np.float64).ravel(), float(np.ravel(ranker.intercept_)[0])
 
 
 def _column_transformer(steps: TableColumns, kinds: dict[str, str]) -> ColumnTransformer:
