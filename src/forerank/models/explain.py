@@ -10,7 +10,7 @@ from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
 from forerank.models.file import Model
-from forerank.models.scoring import linear_scorer
+from forerank.models.scoring import linear_scorer, linear_steps
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
 __all__ = ["Explanation", "Weight", "explain"]
