@@ -81,7 +81,7 @@ def test_until_recall_ends_a_simulation():
     X, y = small_pool()
     run = simulate(X, y, until_recall=0.8, random_state=0)
     assert run.records_to_recall(0.8) == len(run.order)
-    assert run.stopped == "a recall of 0.8 is reached"
+    assert run.stopped == "the target recall is reached"
 
 
 def test_random_states_of_all_kinds():

@@ -253,7 +253,7 @@ def test_scorers_and_arrays_agree():
         (lambda: Greedy().choose([1.0, 2.0], [2]), "row number 2, but there are 2 rows"),
         (lambda: Greedy().choose([1.0, 2.0, 3.0], [0, 1, 1]), "holds a row number twice"),
         (lambda: Greedy().choose([1.0, 2.0], [True]), "mask of shape"),
-        (lambda: Greedy().choose([1.0, 2.0], [0.5]), "boolean mask"),
+        (lambda: Greedy().choose([1.0, 2.0], [0.5]), "or a mask with one boolean per row"),
         (lambda: Greedy().choose([1.0, 2.0], [], groups=["a"]), "qid has 1 values"),
         (lambda: Greedy().choose(LogisticRegression(), []), "give X"),
         (

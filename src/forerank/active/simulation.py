@@ -13,7 +13,7 @@ from forerank._typing import Index, Vector
 from forerank._validation import check_number, encode_classes, is_integer
 from forerank.active.loop import LabellingLoop
 from forerank.active.stopping import ROUNDING, StoppingRule
-from forerank.active.strategies import Strategy
+from forerank.active.strategies import Strategy, check_row_numbers
 from forerank.estimators.scores import score_rows
 from forerank.metrics.ranking import check_column, query_numbers
 from forerank.metrics.registry import get_measure
@@ -184,7 +184,7 @@ def simulate(
     steps = [step for step in loop.steps if not step.seed]
     timed = [step.seconds for step in steps if step.seconds]
     over = rounds is not None and n_rounds >= rounds
-    limit = "the number of rounds is reached" if over else f"a recall of {until_recall} is reached"
+    limit = "the number of rounds is reached" if over else "the target recall is reached"
     return Simulation(
         order=loop.order.tolist(),
         relevant=codes[loop.order].tolist(),
@@ -223,7 +223,8 @@ def _resumed_seeds(loop: LabellingLoop, codes: NDArray, seeds: Any, record: Any)
 
 def _seed_rows(seeds: Any, codes: NDArray, group: Index | None, rng: np.random.Generator) -> Index:
     if not isinstance(seeds, tuple):
-        return _check_seeds(np.asarray(seeds), codes.size)
+        counts = "a tuple (n_relevant, n_irrelevant)"
+        return check_row_numbers("seeds", np.asarray(seeds), codes.size, counts)
     if len(seeds) != 2 or any(not is_integer(n) or n < 0 for n in seeds):
         raise ValueError(
             f"seeds as a tuple are (n_relevant, n_irrelevant), two counts; got {seeds!r}."
@@ -240,24 +241,6 @@ def _seed_rows(seeds: Any, codes: NDArray, group: Index | None, rng: np.random.G
         within = np.arange(rows.size) - np.searchsorted(number[by_group], number[by_group])
         drawn.append(by_group[within < wanted])
     return np.concatenate(drawn)
-
-
-def _check_seeds(rows: NDArray, n_rows: int) -> Index:
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise ValueError(
-            f"seeds has shape {rows.shape} and type {rows.dtype}; expected row numbers, or a tuple "
-            "(n_relevant, n_irrelevant)."
-        )
-    if np.unique(rows).size < rows.size:
-        raise ValueError(
-            "seeds holds a row number twice. Give counts as a tuple (n_relevant, n_irrelevant)."
-        )
-    if rows.size and not 0 <= rows.min() <= rows.max() < n_rows:
-        raise ValueError(
-            f"seeds holds row numbers from {rows.min()} to {rows.max()}, but there are {n_rows} "
-            "rows."
-        )
-    return rows.astype(np.intp)
 
 
 def _measure_on(

@@ -38,6 +38,7 @@ __all__ = [
     "Random",
     "Strategy",
     "Uncertain",
+    "check_row_numbers",
     "make_strategy",
 ]
 
@@ -356,28 +357,26 @@ def _score(scorer: Any, X: Any) -> Vector:
 
 def _mask(labelled: ArrayLike, n_rows: int) -> Mask:
     given = np.asarray(labelled)
-    if given.dtype == bool:
-        if given.shape != (n_rows,):
-            raise ValueError(
-                f"labelled is a mask of shape {given.shape} for {n_rows} rows; give one entry per "
-                "row."
-            )
-        return given
-    mask = np.zeros(n_rows, dtype=bool)
-    if not given.size:
-        return mask
-    if given.dtype.kind not in "iu" or given.ndim != 1:
+    if given.dtype != bool:
+        rows = check_row_numbers("labelled", given, n_rows, "a mask with one boolean per row")
+        return np.isin(np.arange(n_rows), rows)
+    if given.shape != (n_rows,):
         raise ValueError(
-            f"labelled has shape {given.shape} and type {given.dtype}; expected a boolean mask "
-            "with one entry per row, or a list of row numbers."
+            f"labelled is a mask of shape {given.shape} for {n_rows} rows; give one entry per row."
         )
-    if given.min() < 0 or given.max() >= n_rows:
-        wrong = given.min() if given.min() < 0 else given.max()
-        raise ValueError(f"labelled holds the row number {wrong}, but there are {n_rows} rows.")
-    mask[given] = True
-    if np.count_nonzero(mask) < given.size:
+    return given
+
+
+def check_row_numbers(name: str, rows: NDArray, n_rows: int, alternative: str) -> Index:
+    """Distinct row numbers; errors name the argument and the alternative to row numbers."""
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
-            "labelled holds a row number twice. Convert a mask of zeros and ones to bool: "
-            "mask.astype(bool)."
+            f"{name} has shape {rows.shape} and type {rows.dtype}; expected a list of row numbers, "
+            f"or {alternative}."
         )
-    return mask
+    wrong = rows[(rows < 0) | (rows >= n_rows)]
+    if wrong.size:
+        raise ValueError(f"{name} holds the row number {wrong[0]}, but there are {n_rows} rows.")
+    if np.unique(rows).size < rows.size:
+        raise ValueError(f"{name} holds a row number twice; give distinct ones, or {alternative}.")
+    return rows.astype(np.intp)
