@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 Node = dict[str, Any]
-OURS = ("forerank.estimators.linear", "PairwiseRanker")
+OURS = ("forerank.estimators.pairwise", "PairwiseRanker")
 NUMBERS = itertools.count(1)
 
 

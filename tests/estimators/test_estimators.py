@@ -549,7 +549,7 @@ class TestHingeOnRows:
             settings["progress"].w = np.ones(5)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("forerank.estimators.linear.dual_descent", interrupted)
+        monkeypatch.setattr("forerank.solvers.pointwise_dual.dual_descent", interrupted)
         ranker = PointwiseRanker("hinge")
         with pytest.raises(KeyboardInterrupt):
             ranker.fit(X, y)

@@ -90,7 +90,7 @@ class TestSolver:
     def test_kinks_are_refused(self):
         X, y = data()
         with pytest.raises(
-            ValueError, match=r"ncg needs a smooth objective, and AllPairs\(Hinge\(\)\) has kinks"
+            ValueError, match=r"ncg cannot minimise AllPairs\(Hinge\(\)\): it needs a continuous"
         ):
             ncg(AllPairs(y, "hinge"), make_design(X), 1.0)
 

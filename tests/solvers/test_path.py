@@ -23,7 +23,7 @@ from forerank import (
 from forerank.design import make_design
 from forerank.objectives import AllPairs
 from forerank.solvers import Progress, newton
-from forerank.solvers.newton import NewtonPath, extrapolate
+from forerank.solvers.path import NewtonPath, extrapolate
 
 ALPHAS = np.geomspace(1.0, 1e-5, 6)
 

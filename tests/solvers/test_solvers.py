@@ -240,7 +240,7 @@ def test_max_iter_is_respected_and_reported():
 def test_refusals_say_what_would_work():
     X, y = problem()
     with pytest.raises(
-        ValueError, match=r"newton needs a smooth objective, and AllPairs\(Hinge\(\)\) has kinks"
+        ValueError, match=r"newton cannot minimise AllPairs\(Hinge\(\)\): it needs a continuous"
     ):
         newton(AllPairs(y, "hinge"), make_design(X), np.zeros(6))
     with pytest.raises(ValueError, match="bundle needs alpha > 0"):

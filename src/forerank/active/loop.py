@@ -26,7 +26,7 @@ from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.stopping import Reading, StoppingRule
 from forerank.active.strategies import Random, Strategy, make_strategy
 from forerank.data.records import RecordFile, content_hash
-from forerank.estimators.linear import PairwiseRanker
+from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.pool import UNLABELLED, PoolRanker
 from forerank.estimators.scores import score_rows
 

@@ -36,6 +36,8 @@ class Design(ABC):
     n_columns: int
     # Whether the last column is constant one and has no penalty.
     has_intercept = False
+    # Whether `row_matrix` gives the rows.
+    has_single_rows = False
 
     @property
     def n_entries(self) -> int:
@@ -70,12 +72,9 @@ class Design(ABC):
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         """The columns begin .. end - 1 as a dense array in C order; for small samples of rows."""
 
-    def row_matrix(self) -> Matrix | None:
-        """The array (C order) or CSR matrix of all rows, for solvers that read single rows.
-
-        None where rows cannot be read one by one at a low cost.
-        """
-        return None
+    def row_matrix(self) -> Matrix:
+        """The array (C order) or CSR matrix, for solvers that read single rows."""
+        raise NotImplementedError
 
     def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
         """Inner products of the rows a with the rows b; columns are copied in blocks."""

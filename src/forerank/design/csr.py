@@ -73,7 +73,7 @@ class CSRDesign(StoredDesign):
         unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
         self._arrays = data, unsigned, indptr, np.empty(0, np.intp) if index is None else index
         self.n_rows = indptr.size - 1 if index is None else index.size
-        self._is_subset = index is not None
+        self.has_single_rows = index is None
         self.n_columns = n_columns
         self._n_entries = int(data.size * (self.n_rows / max(indptr.size - 1, 1)))
 
@@ -103,16 +103,13 @@ class CSRDesign(StoredDesign):
         _csr_columns(*self._arrays, begin, out)
         return out
 
-    def row_matrix(self) -> Matrix | None:
-        return None if self._is_subset else self._matrix()
-
-    def _matrix(self) -> sp.csr_array:
+    def row_matrix(self) -> Matrix:
         data, indices, indptr, _ = self._arrays
         signed = indices.view(np.dtype(f"i{indices.dtype.itemsize}"))
         return sp.csr_array((data, signed, indptr), shape=(indptr.size - 1, self.n_columns))
 
     def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
-        X, index = self._matrix(), self._arrays[3]
+        X, index = self.row_matrix(), self._arrays[3]
         a, b = (index[a], index[b]) if index.size else (a, b)
         # Sums in double precision, also for float32 data.
         return (X[a].astype(np.float64) @ X[b].astype(np.float64).T).toarray()

@@ -63,7 +63,7 @@ class DenseDesign(StoredDesign):
 
     def __init__(self, X: NDArray, index: Index | None = None) -> None:
         self._arrays = X, np.empty(0, np.intp) if index is None else index
-        self._is_subset = index is not None
+        self.has_single_rows = index is None
         self.n_rows = X.shape[0] if index is None else index.size
         self.n_columns = X.shape[1]
 
@@ -74,10 +74,10 @@ class DenseDesign(StoredDesign):
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         X, index = self._arrays
         part = X[:, begin:end]
-        return np.ascontiguousarray(part[index] if self._is_subset else part, dtype=float)
+        return np.ascontiguousarray(part if self.has_single_rows else part[index], dtype=float)
 
-    def row_matrix(self) -> Matrix | None:
-        return None if self._is_subset else self._arrays[0]
+    def row_matrix(self) -> Matrix:
+        return self._arrays[0]
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -125,6 +125,7 @@ class FortranDesign(StoredDesign):
     def __init__(self, X: NDArray) -> None:
         self._arrays = (X.T,)
         self.n_rows, self.n_columns = X.shape
+        self.has_single_rows = X.nbytes <= _LARGEST_COPY
 
     def rows(self, index: Index) -> Design:
         # The entries of a row are far apart in memory, and a sample is read many times: a copy.
@@ -133,6 +134,5 @@ class FortranDesign(StoredDesign):
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         return np.ascontiguousarray(self._arrays[0][begin:end].T, dtype=float)
 
-    def row_matrix(self) -> Matrix | None:
-        columns = self._arrays[0]
-        return np.ascontiguousarray(columns.T) if columns.nbytes <= _LARGEST_COPY else None
+    def row_matrix(self) -> Matrix:
+        return np.ascontiguousarray(self._arrays[0].T)

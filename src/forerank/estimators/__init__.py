@@ -4,9 +4,10 @@ from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.combined_sgd import CombinedSGDRanker
-from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
 from forerank.estimators.owpc import OWPCRanker
+from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
+from forerank.estimators.pointwise import PointwiseRanker
 from forerank.estimators.pool import PoolRanker
 from forerank.estimators.quadratic_features import QuadraticFeatures
 from forerank.estimators.rank_boost import RankBoost

@@ -14,7 +14,7 @@ from forerank._typing import Vector
 from forerank._validation import check_choice, check_number, stacklevel_outside
 from forerank.design import make_design
 from forerank.design.row_pairs import Differences
-from forerank.estimators.linear import _class_weights
+from forerank.estimators.pointwise import class_weights
 from forerank.estimators.sampled import EvalSet, Round, SampledRanker, check_gamma
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.active_sampling import RowWeights, active_sampling
@@ -216,7 +216,7 @@ class ActiveSamplingRanker(SampledRanker):
         budget = self._budget(sampler)
         point_weight, row_weights = weight, None
         if self.class_weight is not None:
-            of_class = _class_weights(self.class_weight, self.classes_, codes, weight)[codes]
+            of_class = class_weights(self.class_weight, self.classes_, codes, weight)[codes]
             point_weight = of_class if weight is None else weight * of_class
         if point_weight is not None:
             pair_weight = np.ones(codes.size) if weight is None else weight

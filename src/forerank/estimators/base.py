@@ -1,12 +1,10 @@
-"""What rankers share: reading the data, pairs from labels, thresholds, and the order of rows by
-score.
-"""
+"""Bases of all rankers: input, pairs from labels, thresholds, ranks, warnings."""
 
 import warnings
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from types import MethodType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._text import counted
-from forerank._typing import Matrix, Vector
+from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_weights, encode_classes, stacklevel_outside
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
@@ -26,11 +24,10 @@ from forerank.objectives import AllPairs
 __all__ = [
     "BaseRanker",
     "GraphRanker",
-    "Matrix",
-    "Vector",
     "available_or_remedy",
     "prevalence_thresholds",
     "refuse_more_than_two",
+    "refuse_one_class",
     "refuse_weightless_class",
     "warn_equal_scores",
     "warn_unconverged",
@@ -38,10 +35,10 @@ __all__ = [
 
 
 class available_or_remedy:
-    """A method that is there where `remedy(self)` is None; else asking for it is an AttributeError
-    with that text.
+    """Decorator of a method that exists if `remedy(self)` is None; otherwise using it raises
+    AttributeError with that text.
 
-    As `sklearn.utils.metaestimators.available_if`, whose error has no room for a text of ours.
+    `sklearn.utils.metaestimators.available_if` does the same with a fixed text.
     """
 
     def __init__(self, remedy: Callable[[Any], str | None]) -> None:
@@ -61,7 +58,7 @@ class available_or_remedy:
 
 
 class BaseRanker(ClassifierMixin, BaseEstimator):
-    """A classifier whose scores order the rows."""
+    """A classifier whose scores rank the rows."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -69,38 +66,29 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
+    def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
+        """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
+        types = [np.float64, np.float32]
+        return validate_data(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
+
     def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
         """X without a copy, and each row's class number."""
-        before = {
-            name: value
-            for name, value in vars(self).items()
-            if name in ("n_features_in_", "feature_names_in_")
-        }
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            accept_large_sparse=True,
-        )
-        if getattr(self, "warm_start", False) and X.shape[1] != before.get(
-            "n_features_in_", X.shape[1]
-        ):
-            self.__dict__.update(before)  # the fitted ranker stays as it was
+        names = ("n_features_in_", "feature_names_in_")
+        before = {name: value for name, value in vars(self).items() if name in names}
+        X, y = self._validated(X, y, reset=True)
+        n_before = before.get("n_features_in_", X.shape[1])
+        if getattr(self, "warm_start", False) and X.shape[1] != n_before:
+            self.__dict__.update(before)  # the fitted ranker is not changed
             raise ValueError(
-                f"warm_start=True continues from {self.n_features_in_} columns, but X has {X.shape[1]}. Fit a new "
-                "estimator, or set warm_start=False."
+                f"warm_start=True continues from {n_before} columns, but X has {X.shape[1]}. Fit a "
+                "new estimator, or set warm_start=False."
             )
         self.classes_, codes = encode_classes(y)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; ranking needs rows of at least two classes."
-            )
+        refuse_one_class(self.classes_)
         return X, codes
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Scores: the higher, the further ahead."""
+        """Scores; rows with higher scores are ranked above others."""
         raise NotImplementedError
 
     def predict(self, X: ArrayLike) -> NDArray:
@@ -109,7 +97,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
 
     def _remedy(self) -> str | None:
-        """How to have probabilities; None where they are there."""
+        """Ways to get probabilities; None if the ranker predicts them."""
         name = type(self).__name__
         return (
             f"{name} gives scores, not probabilities. Calibrate it with sklearn.calibration, "
@@ -118,11 +106,11 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     @available_or_remedy(lambda ranker: ranker._remedy())
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes, of rankers that give them."""
+        """Predicted probabilities of the classes, for rankers that have them."""
         raise NotImplementedError
 
     def rank(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Row numbers from the first to the last place; rows with equal scores keep their order.
+        """Row numbers from the first rank to the last; rows with equal scores keep their order.
 
         Examples
         --------
@@ -136,9 +124,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
 
 class GraphRanker(BaseRanker):
-    """A ranker fitted on all pairs of a preference graph over the classes, within groups where
-    there are any.
-    """
+    """Base of the rankers on all pairs of a preference graph over the classes, within groups."""
 
     graph: str | Iterable[tuple] | None
 
@@ -146,6 +132,37 @@ class GraphRanker(BaseRanker):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.graph is not None
         return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the ranker.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked
+            above the others.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows; a pair weighs the product of its two.
+        qid : array-like of shape (n_samples,), optional
+            The group of each row, any labels in any order. Pairs are formed within a group only.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, qid)
+
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
+    ) -> Self:
+        raise NotImplementedError
 
     def _pairs(
         self,
@@ -158,163 +175,155 @@ class GraphRanker(BaseRanker):
         weight = check_weights(sample_weight, codes.size)
         group = None if qid is None else query_numbers(qid, codes.size)
         objective = AllPairs(codes, loss, weight=weight, group=group, edges=self._edges())
-        self._check_pairs(objective, codes, weight, group)
+        if objective.blocks.n_blocks == 0:
+            self._refuse_no_pairs(codes, weight, grouped=group is not None)
+        if group is not None:
+            _warn_groups_without_pairs(objective, group)
         return objective, weight
 
     def _edges(self) -> list[tuple[int, int]] | None:
         if self.graph is None:
-            refuse_more_than_two(
-                self.classes_,
-                'For graded labels, higher ahead of lower, set graph="order"; or give edges.',
-            )
+            remedy = 'For graded labels, higher above lower, set graph="order"; or give edges.'
+            refuse_more_than_two(self.classes_, remedy)
             return None
         return numbered_edges(self.graph, self.classes_)
 
-    def _check_pairs(
-        self,
-        objective: AllPairs,
-        codes: NDArray[np.integer],
-        weight: Vector | None,
-        group: NDArray[np.integer] | None,
+    def _refuse_no_pairs(
+        self, codes: NDArray[np.integer], weight: Vector | None, grouped: bool
     ) -> None:
-        """No pairs is an error; rows of groups without pairs are left out with a warning."""
-        if objective.blocks.n_blocks == 0:
-            if self.classes_.size == 2:
-                refuse_weightless_class(weight, codes == 1, self.classes_)
-            left = self.classes_[
-                np.unique(codes if weight is None else codes[weight > 0.0])
-            ].tolist()
-            if len(left) == 1:
-                raise ValueError(
-                    f"Only rows of class {left[0]!r} have a positive sample_weight; ranking needs rows of at least two "
-                    "classes."
-                )
-            remedy = (
-                "Give rows of two classes that it joins a positive sample_weight, or add edges."
-            )
-            if group is not None:
-                remedy = "Check qid, or leave it out to compare all rows."
+        """ValueError with the reason why no two rows form a pair."""
+        if self.classes_.size == 2:
+            refuse_weightless_class(weight, codes == 1, self.classes_)
+        codes = codes if weight is None else codes[weight > 0.0]
+        weighted = self.classes_[np.unique(codes)].tolist()
+        if len(weighted) == 1:
             raise ValueError(
-                "There is no pair to learn from: no two rows"
-                + (" of the same group of qid" if group is not None else "")
-                + f" belong to classes that should be ordered (classes with rows: {left}). {remedy}"
+                f"Only rows of class {weighted[0]!r} have a positive sample_weight; ranking needs "
+                "rows of at least two classes."
             )
-        if group is not None:
-            paired = np.zeros(int(group.max()) + 1, dtype=bool)
-            paired[group[objective.blocks.rows]] = True
-            left_out = ~paired[group]
-            if left_out.any():
-                idle, rows = int(np.count_nonzero(~paired)), int(np.count_nonzero(left_out))
-                warnings.warn(
-                    f"{idle:,} of {counted(paired.size, 'qid group')} {'has' if idle == 1 else 'have'} no pair of "
-                    f"different classes; {'its' if idle == 1 else 'their'} {counted(rows, 'row')} "
-                    f"{'is' if rows == 1 else 'are'} left out of the fit.",
-                    UserWarning,
-                    stacklevel=stacklevel_outside(),
-                )
+        where, remedy = "", "Give rows of two classes with an edge a positive weight, or add edges."
+        if grouped:
+            where, remedy = " of the same group of qid", "Check qid, or omit it to use all pairs."
+        raise ValueError(
+            f"There are no pairs: no two rows{where} belong to classes that should be ordered "
+            f"(classes with rows: {weighted}). {remedy}"
+        )
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row, from the thresholds at which the training rows have their true
-        class sizes.
-        """
+        """The class of each row, by the thresholds that split the training rows by class sizes."""
         check_is_fitted(self)
-        # side="left": a score on a threshold falls to the lower class, as decision_function > 0 has
-        # it.
-        place = np.searchsorted(self.thresholds_, self.decision_function(X), side="left")
-        return self.classes_[self._ascending[place]]
+        # side="left": a score on a threshold gets the lower class, as for decision_function > 0.
+        number = np.searchsorted(self.thresholds_, self.decision_function(X), side="left")
+        return self.classes_[self._ascending[number]]
 
     def _set_thresholds(
         self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None
     ) -> None:
-        """Set intercept and thresholds from the scores without intercept: each class is left its
-        weight in training.
+        """Set intercept and thresholds from scores without intercept: each class gets its weight.
 
-        With two classes the threshold is zero. Classes are taken from the lowest to the highest
-        place: by label, or by the edges of the graph, and where these leave it open by their mean
-        scores.
+        With two classes the threshold is zero. Classes are sorted by label, or by the edges of the
+        graph and, where these give no order, by their mean scores.
         """
         n_classes = self.classes_.size
         self._ascending = np.arange(n_classes)
         if self.graph not in (None, "order", "chain", "bipartite"):
+            weighted = scores if weight is None else weight * scores
             totals = np.bincount(codes, weights=weight, minlength=n_classes)
-            sums = np.bincount(
-                codes, weights=scores if weight is None else weight * scores, minlength=n_classes
-            )
+            sums = np.bincount(codes, weights=weighted, minlength=n_classes)
             means = np.divide(sums, totals, out=np.zeros(n_classes), where=totals > 0.0)
             self._ascending = lowest_first(self._edges() or [], means)
-        place = np.argsort(self._ascending)[codes]
+        number = np.argsort(self._ascending)[codes]
         self.intercept_ = np.zeros(1)
-        self.thresholds_ = prevalence_thresholds(scores, place, weight, n_classes)
+        self.thresholds_ = prevalence_thresholds(scores, number, weight, n_classes)
         if n_classes == 2:
             self.intercept_ = -self.thresholds_
             self.thresholds_ = np.zeros(1)
 
 
-def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None) -> None:
-    """Say how far a fit came that ran out of steps, or of digits. `max_iter` is for rankers that
-    choose it.
-    """
-    allowed = ranker.max_iter if max_iter is None else max_iter
-    if ranker.n_iter_ < allowed:
-        why, remedy = (
-            "no step improves on it in the precision of X",
-            "Raise alpha, scale the columns of X",
+def _warn_groups_without_pairs(objective: AllPairs, group: NDArray[np.integer]) -> None:
+    paired = np.zeros(int(group.max()) + 1, dtype=bool)
+    paired[group[objective.blocks.rows]] = True
+    rows = int(np.count_nonzero(~paired[group]))
+    if rows:
+        groups = int(np.count_nonzero(~paired))
+        warnings.warn(
+            f"{groups:,} of {counted(paired.size, 'qid group')} "
+            f"{'has' if groups == 1 else 'have'} no pair of different classes; "
+            f"{'its' if groups == 1 else 'their'} {counted(rows, 'row')} "
+            f"{'is' if rows == 1 else 'are'} excluded from the fit.",
+            UserWarning,
+            stacklevel=stacklevel_outside(),
         )
-    else:
-        why, remedy = f"max_iter={allowed}", "Raise max_iter or alpha, scale the columns of X"
+
+
+def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None) -> None:
+    """ConvergenceWarning with the certificate reached. `max_iter` is for rankers that choose it."""
+    allowed = ranker.max_iter if max_iter is None else max_iter
+    why, remedy = f"max_iter={allowed}", "Raise max_iter or alpha, scale the columns of X"
+    if ranker.n_iter_ < allowed:
+        why = "no step improves the objective in the precision of X"
+        remedy = "Raise alpha, scale the columns of X"
     warnings.warn(
-        f"{type(ranker).__name__} stopped after {counted(ranker.n_iter_, 'step')} ({why}) at a {certificate} of "
-        f"{ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or accept the accuracy by raising tol.",
+        f"{type(ranker).__name__} stopped after {counted(ranker.n_iter_, 'iteration')} ({why}) at "
+        f"a {certificate} of {ranker.optimality_:.2e}, above tol={ranker.tol:g}. {remedy}, or "
+        "accept the accuracy by raising tol.",
         ConvergenceWarning,
         stacklevel=stacklevel_outside(),
     )
 
 
 def warn_equal_scores(ranker: Any) -> None:
-    """Say that all rows have the same score."""
+    """UserWarning that all rows have the same score."""
     warnings.warn(
-        f"{type(ranker).__name__} found nothing to learn: the start, where all rows have the same score, is the "
-        "optimum. No column differs between the rows that are compared, or the penalty is too strong for what differs. "
+        f"{type(ranker).__name__}: the optimum gives all rows the same score. No column differs "
+        "between the rows that are compared, or the penalty is too strong for their differences. "
         "Add columns, or lower alpha.",
         UserWarning,
         stacklevel=stacklevel_outside(),
     )
 
 
-def refuse_more_than_two(
-    classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant."
-) -> None:
-    if classes.size > 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+def refuse_one_class(classes: NDArray) -> None:
+    """ValueError where y has one class."""
+    if classes.size < 2:
         raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass: y has {classes.size} "
-            f"classes ({shown}{', ...' if classes.size > 5 else ''}). {remedy}"
+            f"y has one class only, {classes.tolist()[0]!r}; ranking needs rows of at least two "
+            "classes."
         )
 
 
-def refuse_weightless_class(
-    weight: Vector | None, positive: NDArray[np.bool_], classes: NDArray
+def refuse_more_than_two(
+    classes: NDArray, remedy: str = "Merge classes into relevant and irrelevant."
 ) -> None:
+    """ValueError where y has more than two classes."""
+    if classes.size > 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: y has "
+            f"{classes.size} classes ({shown}{', ...' if classes.size > 5 else ''}). {remedy}"
+        )
+
+
+def refuse_weightless_class(weight: Vector | None, positive: Mask, classes: NDArray) -> None:
+    """ValueError where all rows of one of two classes have weight zero."""
     if weight is None:
         return
     labels = classes.tolist()
     for side, label in ((positive, labels[-1]), (~positive, labels[0])):
         if not weight[side].any():
             raise ValueError(
-                f"All rows of class {label!r} have sample_weight zero, which leaves one class only; ranking needs rows "
-                "of at least two classes."
+                f"All rows of class {label!r} have sample_weight zero, which leaves one class "
+                "only; ranking needs rows of at least two classes."
             )
 
 
 def prevalence_thresholds(
     scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int
 ) -> Vector:
-    """Midway between the neighbouring different scores that leave each class as much weight as it
-    has in y.
-    """
+    """Thresholds that give each class as much weight as it has in y, midway between scores."""
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
     if weight is None and n_classes == 2:
-        # The last score under the cut and the next above it, without a sort.
+        # The last score below the threshold and the next above it, without a sort.
         below = np.partition(scores, goals - 1)[goals - 1]
         above = np.array([np.min(scores, where=scores > score, initial=np.inf) for score in below])
     else:
@@ -323,7 +332,7 @@ def prevalence_thresholds(
             order = order[weight[order] > 0.0]
         ascending = scores[order]
         cumulated = np.arange(1.0, order.size + 1.0) if weight is None else np.cumsum(weight[order])
-        # The row that holds the last unit of weight under the cut, as if rows were repeated.
+        # The row with the last unit of weight below the threshold, as if rows were repeated.
         last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
         below = ascending[np.minimum(last, order.size - 1)]
         above = np.append(ascending, np.inf)[np.searchsorted(ascending, below, side="right")]

@@ -9,9 +9,7 @@ from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
 from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.objectives.top import Top
-from forerank.solvers import SolverResult, bundle
-from forerank.solvers.top import newton_is_affordable
-from forerank.solvers.top_newton import working_set_newton
+from forerank.solvers import SolverResult, bundle, choose_solver, working_set_newton
 
 __all__ = ["PartialAUCRanker"]
 
@@ -63,9 +61,10 @@ class PartialAUCRanker(WeightedTopEstimator):
     def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
         low, high = _check_fpr_range(self.fpr_range)
         design, one_negative = make_design(X), _is_one_negative(high, positive, weight)
-        if low == 0.0 and one_negative and newton_is_affordable(design, int(positive.sum())):
-            top = Top(positive, "hinge", weight=weight)  # has a faster solver
-            return self._run(working_set_newton, top, design, self.alpha)
+        if low == 0.0 and one_negative:
+            top = Top(positive, "hinge", weight=weight)
+            if choose_solver(top, design) == "top_newton":  # faster
+                return self._run(working_set_newton, top, design, self.alpha)
         hinge = RankWeightedHinge(positive, partial_auc(low, high), weight=weight)
         return self._run(bundle, hinge, design, self.alpha)
 

@@ -1,12 +1,9 @@
-"""A ranker for a pool that is mostly unread: relevant rows ahead of the irrelevant ones and of what
-is unread.
+"""PoolRanker: a ranker for pools of which few rows are labelled.
 
-At the start of a screening a handful of rows is labelled, and what the irrelevant look like is
-known from one or two of them. The unread rows are nearly all irrelevant and say so for free. All of
-them at once are stood in for by their mean row, which is one more irrelevant row in the fit, of a
-large weight: with the strong penalty that few labels need, nearly every pair has its margin to
-learn, and there the pull of a set of rows on the weights is that of its mean. (Spelling out the
-pool, row by row, was tried: it cost several times as much and found no more.)
+Unlabelled rows are nearly all irrelevant; the fit treats them as one additional irrelevant row,
+their mean, with a large weight. With a strong penalty nearly every pair is inside its margin, and
+there the gradient of a set of rows equals that of its mean. (Using all unlabelled rows one by one
+cost several times as much and was no better.)
 """
 
 import weakref
@@ -19,16 +16,17 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forerank._kernels import serial_blas
-from forerank._typing import Vector
+from forerank._typing import Index, Mask, Matrix, Vector
 from forerank._validation import check_choice, check_number
 from forerank.design import CSRDesign, Design, ExtraRowDesign, make_design, standardise
 from forerank.estimators.base import (
     BaseRanker,
     prevalence_thresholds,
     refuse_more_than_two,
+    refuse_one_class,
     warn_unconverged,
 )
 from forerank.objectives import AllPairs
@@ -37,44 +35,47 @@ from forerank.solvers.units import Units, column_units
 
 __all__ = ["UNLABELLED", "PoolRanker"]
 
-# scikit-learn's mark of a row without a label.
+# scikit-learn's label of rows without a label.
 UNLABELLED = -1
 
 _LOSSES = ("exponential", "logistic", "squared", "squared_hinge")
+# Largest ratio of the labelled rows of two fits on the same X for which units are reused.
+_SAME_UNITS = 1.25
+# Remainder of a column's sum, relative to the sum, below which cancellation is corrected.
+_CANCELLED = 1e-9
 
 
 class PoolRanker(BaseRanker):
-    """Ranks a pool of which some rows are labelled: all pairs of those, and the mean of the others
-    as irrelevant.
+    """Ranks a pool of which some rows are labelled: all pairs of those, and the mean of the
+    unlabelled rows as irrelevant.
 
-    Minimises  sum_{(i, j)} v_j l(x_i w - x_j w) / sum_{(i, j)} v_j + alpha/2 ||w||^2  over relevant rows i and, for j,
-    the irrelevant rows (v = 1) and the mean of the rows without a label (v = `unread_weight` times the number of
-    irrelevant rows, divided by the number of relevant ones), with alpha = 1 / (C n) for n labelled rows: more labels,
-    less penalty.
+    Minimises  sum_{(i, j)} v_j l(x_i w - x_j w) / sum_{(i, j)} v_j + alpha/2 ||w||^2  over relevant
+    rows i and, for j, the irrelevant rows (v = 1) and the mean of the unlabelled rows (v =
+    `unread_weight` times the number of irrelevant rows, divided by the number of relevant ones),
+    with alpha = 1 / (C n) for n labelled rows: more labels, less penalty.
 
     Parameters
     ----------
     C : float, default=0.1
         The inverse of the penalty, per labelled row.
     unread_weight : float, default=100.0
-        What the unread rows weigh together, against all labelled irrelevant rows, while one
-        relevant row is known; with n of them known, an n-th of that. The more relevant rows there
-        are, the less the unread are nearly all irrelevant, and the less there is to learn from
-        them. With 0 they are left out.
+        Total weight of the unlabelled rows, relative to the labelled irrelevant rows, with one
+        relevant row; with n relevant rows it is divided by n, because then fewer of the unlabelled
+        rows can be assumed irrelevant. With 0 they are excluded.
     loss : {"squared_hinge", "logistic", "squared", "exponential"}, default="squared_hinge"
     tol : float, default=1e-3
-        The gradient norm asked for, relative to the gradient at zero.
+        The gradient norm to reach, relative to the gradient at zero.
     max_iter : int, default=200
     warm_start : bool, default=False
-        Whether a second call of fit begins at the weights of the first. The sum of the rows is kept
-        for it too, so the values of an X must not be changed in place between fits.
+        Whether a second call of fit starts from the weights of the first. It also uses the sum of
+        the rows of the first, so the values of X must not be changed in place between fits.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features)
     intercept_ : array of shape (1,)
-        So that, among the labelled rows and the mean, as much weight is scored above zero as the
-        relevant rows have.
+        As much weight of the labelled rows and the mean is scored above zero as the relevant rows
+        have.
     classes_ : array of shape (2,)
     n_iter_ : int
     objective_ : float
@@ -84,8 +85,8 @@ class PoolRanker(BaseRanker):
 
     Notes
     -----
-    Cost: one pass over X for the mean, then a fit on the labelled rows, in the columns that
-    these have: the weights of all other columns are a multiple of the mean row there, so these
+    Cost: one pass over X for the mean, then a fit on the labelled rows, in the columns in which
+    these have entries: the weights of all other columns are a multiple of the mean row, so these
     columns are fitted as one.
 
     Examples
@@ -123,9 +124,8 @@ class PoolRanker(BaseRanker):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes, of which the one that sorts last is relevant, and -1 for rows without a
-            label. Where -1 is one of the only two values, it is a class, and no row is without a
-            label.
+            Two classes, of which the one that sorts last is relevant, and -1 for unlabelled rows.
+            Where y has only two values, -1 is a class.
 
         Returns
         -------
@@ -136,90 +136,67 @@ class PoolRanker(BaseRanker):
         check_choice("loss", self.loss, _LOSSES)
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            accept_large_sparse=True,
-        )
+        X, y = self._validated(X, y, reset=True)
         values = _distinct(y)
-        marked = values.size > 2 and y.dtype.kind in "if"
-        unread = (y == UNLABELLED) if marked else np.zeros(y.size, dtype=bool)
-        self.classes_ = values[values != UNLABELLED] if unread.any() else values
+        has_unlabelled = values.size > 2 and y.dtype.kind in "if"
+        unlabelled = (y == UNLABELLED) if has_unlabelled else np.zeros(y.size, dtype=bool)
+        self.classes_ = values[values != UNLABELLED] if unlabelled.any() else values
         refuse_more_than_two(self.classes_)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; ranking needs rows of at least two classes."
-            )
-        rows = np.flatnonzero(~unread)
-        self._fit_labelled(X, rows, y[rows] == self.classes_[1], unread)
+        refuse_one_class(self.classes_)
+        rows = np.flatnonzero(~unlabelled)
+        self._fit_labelled(X, rows, y[rows] == self.classes_[1])
         return self
 
-    def _fit_labelled(
-        self, X: Any, rows: NDArray[np.intp], relevant: NDArray[np.bool_], unread: NDArray
-    ) -> None:
+    def _fit_labelled(self, X: Matrix, rows: Index, relevant: Mask) -> None:
         mean = weight = None
-        if unread.any() and self.unread_weight > 0.0:
-            mean = self._mean_of_the_others(X, rows)
+        if rows.size < X.shape[0] and self.unread_weight > 0.0:
+            mean = self._mean_of_unlabelled(X, rows)
             n_relevant = np.count_nonzero(relevant)
-            unread_share = self.unread_weight * (rows.size - n_relevant) / n_relevant
-            weight = np.append(np.ones(rows.size), unread_share)
+            mean_weight = self.unread_weight * (rows.size - n_relevant) / n_relevant
+            weight = np.append(np.ones(rows.size), mean_weight)
             relevant = np.append(relevant, False)
         alpha = 1.0 / (self.C * rows.size)
         objective: Any = AllPairs(relevant.astype(np.int8), self.loss, weight=weight)
+        warm = self.warm_start and hasattr(self, "coef_") and self.coef_.shape[1] == X.shape[1]
         with serial_blas():  # threads cost more than they save on products of this size
             problem = _reduced(X, rows, mean)
-            start = problem.inwards(self.coef_[0]) if self._goes_on(X.shape[1]) else None
             result = newton(
                 objective,
                 problem.design,
-                np.full(problem.design.n_columns, alpha),
-                start=start,
+                alpha,
+                start=problem.reduce(self.coef_[0]) if warm else None,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 units=self._units(objective, problem, X, rows.size),
             )
-        self.coef_ = problem.outwards(result.w)[None, :]
+        self.coef_ = problem.restore(result.w)[None, :]
         self.intercept_ = -prevalence_thresholds(result.scores, relevant.astype(np.int8), weight, 2)
-        self.n_iter_, self.objective_, self.optimality_ = (
-            result.n_iter,
-            result.objective,
-            result.optimality,
-        )
+        self.n_iter_, self.objective_ = result.n_iter, result.objective
+        self.optimality_ = result.optimality
         if not result.converged:
-            warn_unconverged(self, "relative gradient norm")
+            warn_unconverged(self, result.certificate)
 
-    def _units(self, objective: AllPairs, problem: "_Problem", X: Any, n_labelled: int) -> Units:
-        """The units of the columns; on the same X, a few labels later, they are those of the fit
-        before.
+    def _units(self, objective: AllPairs, problem: "_Problem", X: Matrix, n_rows: int) -> Units:
+        """The units of the columns; those of the last fit if X is the same and has few new labels.
+
+        X is the same if its array of values is the same object.
         """
+        if not (self.warm_start and problem.has_all_columns):
+            return column_units(objective, problem.design)
         values = X.data if sp.issparse(X) else X
-        known, n_before, mean, unit = getattr(
-            self, "_known_units", (lambda: None, 0, np.zeros(0), np.zeros(0))
-        )
-        if (
-            self.warm_start
-            and problem.is_whole
-            and known() is values
-            and n_before <= n_labelled <= 1.25 * n_before
-        ):
+        unknown: Any = (lambda: None, 0, None, None)
+        known, n_before, mean, unit = getattr(self, "_known_units", unknown)
+        if known() is values and n_before <= n_rows <= _SAME_UNITS * n_before:
             return Units(standardise(problem.design, mean, unit), mean, unit)
         units = column_units(objective, problem.design)
-        if self.warm_start and problem.is_whole:
-            self._known_units = weakref.ref(values), n_labelled, units.mean, units.unit
+        self._known_units = weakref.ref(values), n_rows, units.mean, units.unit
         return units
 
-    def _goes_on(self, n_columns: int) -> bool:
-        return bool(self.warm_start) and hasattr(self, "coef_") and self.coef_.shape[1] == n_columns
+    def _mean_of_unlabelled(self, X: Matrix, rows: Index) -> Vector:
+        """The mean of the rows of X other than the labelled `rows`.
 
-    def _mean_of_the_others(self, X: Any, rows: NDArray[np.intp]) -> Vector:
-        """The mean of the rows of X that are not among these.
-
-        The sum of all rows is kept for the next warm-started fit on the same X, which then reads
-        the labelled rows only; a new array of values, not a change within it, tells that X is
-        another.
+        The sum of all rows is stored for the next warm-started fit on the same X (the same array of
+        values), which then reads the labelled rows only.
         """
         design, values = make_design(X), X.data if sp.issparse(X) else X
         known, total, entries = getattr(self, "_total", (lambda: None, np.zeros(0), np.zeros(0)))
@@ -228,27 +205,23 @@ class PoolRanker(BaseRanker):
             self._total = weakref.ref(values), total, entries
         labelled, _, labelled_entries = design.rows(rows).moments(np.ones(rows.size))
         rest = total - labelled
-        rest[labelled_entries == entries] = (
-            0.0  # columns of the labelled rows alone: what is left is rounding
-        )
-        # A labelled outlier may drown a column; these few are summed again.
-        drowned = np.flatnonzero(
-            (np.abs(rest) <= 1e-9 * np.abs(total)) & (labelled_entries < entries)
-        )
-        if drowned.size:
+        # Columns of labelled rows only: the difference is rounding error.
+        rest[labelled_entries == entries] = 0.0
+        # Columns dominated by a labelled outlier are summed again.
+        cancelled = np.abs(rest) <= _CANCELLED * np.abs(total)
+        again = np.flatnonzero(cancelled & (labelled_entries < entries))
+        if again.size:
             others = np.ones(design.n_rows)
             others[rows] = 0.0
-            rest[drowned] = design.adjoint(others)[drowned]
+            rest[again] = design.adjoint(others)[again]
         return rest / (design.n_rows - rows.size)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {
-            name: value for name, value in state.items() if name not in ("_total", "_known_units")
-        }
+        return {name: state[name] for name in state if name not in ("_total", "_known_units")}
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy on the rows that have a label."""
+        """The accuracy on the labelled rows."""
         check_is_fitted(self)
         labels = np.asarray(y)
         if UNLABELLED not in self.classes_.tolist() and labels.dtype.kind in "if":
@@ -258,34 +231,32 @@ class PoolRanker(BaseRanker):
         return float(super().score(X, y, sample_weight))
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Scores: the higher, the further ahead. Cost: one product with X."""
+        """Scores; rows with higher scores are ranked above others. Cost: one product with X."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return make_design(X).scores(self.coef_[0]) + self.intercept_[0]
+        return make_design(self._validated(X)).scores(self.coef_[0]) + self.intercept_[0]
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is solved, and how its weights are those of the columns of X."""
+    """A design of few columns, and the conversion of weights from and to the columns of X."""
 
     design: Design
-    inwards: Callable[[Vector], Vector]
-    outwards: Callable[[Vector], Vector]
-    is_whole: bool = False  # whether its columns are those of X
+    reduce: Callable[[Vector], Vector]
+    restore: Callable[[Vector], Vector]
+    has_all_columns: bool = False
 
 
-def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
+def _reduced(X: Matrix, rows: Index, mean: Vector | None) -> _Problem:
     """The labelled rows and the mean row as a design.
 
     Penalised weights lie in the span of the rows. Where X is sparse and few rows are labelled, most
     columns are zero in all of these: there the weights are a multiple of the mean row, so one
-    column along its direction stands for all.
+    column along its direction replaces them.
     """
     design = make_design(X).rows(rows)
     if not sp.issparse(X) or (X.indptr[rows + 1] - X.indptr[rows]).sum() >= X.shape[1]:
-        return _Problem(
-            design if mean is None else ExtraRowDesign(design, mean), np.copy, np.copy, True
-        )
+        design = design if mean is None else ExtraRowDesign(design, mean)
+        return _Problem(design, np.copy, np.copy, has_all_columns=True)
     labelled = X[rows]
     used = np.zeros(X.shape[1], dtype=bool)
     used[labelled.indices] = True
@@ -293,31 +264,26 @@ def _reduced(X: Any, rows: NDArray[np.intp], mean: Vector | None) -> _Problem:
     columns = (np.cumsum(used) - 1)[labelled.indices]
     n_columns = inside.size + (mean is not None)
     design = CSRDesign(labelled.data, columns, labelled.indptr, n_columns)
-    if mean is None:
-        return _Problem(design, lambda w: w[inside], lambda w: _filled(X.shape[1], inside, w))
-    outside = np.where(used, 0.0, mean)
+    outside = np.zeros(X.shape[1]) if mean is None else np.where(used, 0.0, mean)
     length = float(np.sqrt(outside @ outside))
     unit = length if length > 0.0 else 1.0
 
-    def outwards(w: Vector) -> Vector:
+    def reduce(w: Vector) -> Vector:
+        return w[inside] if mean is None else np.append(w[inside], (outside @ w) / unit)
+
+    def restore(w: Vector) -> Vector:
         out = outside * (w[-1] / unit)
-        out[inside] = w[:-1]
+        out[inside] = w[: inside.size]
         return out
 
+    if mean is None:
+        return _Problem(design, reduce, restore)
     row = np.append(mean[inside], length)
-    return _Problem(
-        ExtraRowDesign(design, row), lambda w: np.append(w[inside], (outside @ w) / unit), outwards
-    )
-
-
-def _filled(n_columns: int, inside: NDArray[np.intp], w: Vector) -> Vector:
-    out = np.zeros(n_columns)
-    out[inside] = w
-    return out
+    return _Problem(ExtraRowDesign(design, row), reduce, restore)
 
 
 def _distinct(y: NDArray) -> NDArray:
-    """The sorted values of y, which must be classes; integers close together take no sort."""
+    """The sorted values of y, which must be classes; for integers of a small range, no sort."""
     if y.dtype.kind == "i" and int(y.max()) - int(y.min()) < y.size:
         low = int(y.min())
         return (np.flatnonzero(np.bincount(y.astype(np.intp) - low)) + low).astype(y.dtype)

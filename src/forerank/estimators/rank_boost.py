@@ -1,4 +1,4 @@
-"""RankBoost: a sum of thresholded columns, fitted on all pairs by boosting."""
+"""RankBoost: a sum of thresholded columns, boosted on all pairs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Self
@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_number
@@ -18,28 +18,29 @@ __all__ = ["RankBoost"]
 
 
 class RankBoost(GraphRanker):
-    """Ranks by a sum of steps in single columns, boosted on all pairs (Freund, Iyer, Schapire and
-    Singer 2003).
+    """Ranks by a sum of step functions of single columns, boosted on all pairs (Freund, Iyer,
+    Schapire and Singer 2003).
 
-    The score is sum_t step_t [x_{k_t} > threshold_t]. Each round adds the step that lowers the
-    all-pairs exponential loss  sum_{(i, j)} w_i w_j exp(s_j - s_i) / sum_{(i, j)} w_i w_j  most
-    steeply, by the amount that minimises it. For two classes this is RankBoost.B; with a `graph` or
-    `qid` it runs over exactly those pairs, at the same cost. There is no penalty: fewer rounds
-    regularise more.
+    The score is sum_t step_t [x_{k_t} > threshold_t]. Each round adds the step function with the
+    steepest descent of the all-pairs exponential loss  sum_{(i, j)} w_i w_j exp(s_j - s_i) /
+    sum_{(i, j)} w_i w_j,  with the step that minimises it. For two classes this is RankBoost.B;
+    with a `graph` or `qid` only their pairs count, at the same cost. There is no penalty: fewer
+    rounds regularise more.
 
     Parameters
     ----------
     n_estimators : int, default=100
-        Rounds of boosting, the paper's 50 to 100.
+        Rounds of boosting; the paper uses 50 to 100.
     graph : None, str or iterable of (preferred, other) labels, default=None
-        Which classes are ranked ahead of which; as in `PairwiseRanker`.
+        Which classes are ranked above which; as in `PairwiseRanker`.
     max_bins : int, default=256
-        The most bins a column is cut into, 2 to 256. Thresholds lie between bins: a column with no
-        more different values than this is not simplified.
+        Most bins of a column, 2 to 256. Thresholds lie between bins: a column with at most this
+        many different values keeps all of them.
     tol : float, default=0.0
-        Rounds end early where no step would lower the logarithm of the loss at a rate above this.
+        Boosting ends early where no step function lowers the logarithm of the loss at a rate above
+        this.
     warm_start : bool, default=False
-        Whether a second call of fit keeps the rounds of the first, and adds those missing to
+        Whether a second call of fit keeps the rounds of the first and adds rounds up to
         `n_estimators`.
     verbose : bool, default=False
         Whether to print each round.
@@ -53,14 +54,14 @@ class RankBoost(GraphRanker):
     intercept_ : array of shape (1,)
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
-        Scores that cut the training rows into grades of their true sizes, as in `PairwiseRanker`.
+        As in `PairwiseRanker`.
     n_iter_ : int
         Rounds taken, those of earlier calls included.
     objective_ : float
         The mean exponential loss reached.
     optimality_ : float
-        The steepest rate at which another step would lower the logarithm of the loss; 0 at the
-        minimum over all sums of steps.
+        The largest rate at which another step function lowers the logarithm of the loss; 0 at the
+        minimum over all sums.
     history_ : list of forerank.solvers.Iteration
         Loss and optimality before every round.
     n_features_in_ : int
@@ -70,7 +71,7 @@ class RankBoost(GraphRanker):
     Notes
     -----
     Cost: a sort of every column, then one pass over N x d bytes per round. Memory: N x d
-    bytes; sparse data are held dense in that form.
+    bytes; sparse data become dense in this form.
 
     Examples
     --------
@@ -99,64 +100,39 @@ class RankBoost(GraphRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> Self:
-        """Fit the steps.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked
-            ahead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the rows; a pair weighs the product of its two.
-        qid : array-like of shape (n_samples,), optional
-            The group of each row, any labels in any order. Pairs are formed inside a group only.
-
-        Returns
-        -------
-        self
-        """
         check_number("n_estimators", self.n_estimators, low=1, integer=True)
         check_number("max_bins", self.max_bins, low=2, integer=True)
         if self.max_bins > 256:
             raise ValueError(
-                f"max_bins must be at most 256, since a bin is kept in one byte; got {self.max_bins!r}."
+                f"max_bins must be at most 256, because bins are single bytes; got {self.max_bins!r}."
             )
         check_number("tol", self.tol, low=0.0)
         kept = self.stumps_ if self.warm_start and hasattr(self, "stumps_") else []
         if len(kept) > self.n_estimators:
             raise ValueError(
-                f"warm_start=True keeps the {len(kept)} rounds fitted before, more than n_estimators="
-                f"{self.n_estimators}. Raise n_estimators, or set warm_start=False."
+                f"warm_start=True keeps the {len(kept)} rounds of the last fit, more than "
+                f"n_estimators={self.n_estimators}. Raise it, or set warm_start=False."
             )
         rows, codes = self._read(X, y)
         objective, weight = self._pairs(codes, "exponential", sample_weight, qid)
         columns = rows.tocsc() if sp.issparse(rows) else rows
-        present = np.ones(rows.shape[0], dtype=bool) if weight is None else weight > 0.0
-        binned = Binned.of(lambda k: _column(columns, k), rows.shape[1], present, self.max_bins)
+        weighted = np.ones(rows.shape[0], dtype=bool) if weight is None else weight > 0.0
+        binned = Binned.of(lambda k: _column(columns, k), rows.shape[1], weighted, self.max_bins)
         self.stumps_: list[Stump] = list(kept)
         scores = self._sum_of_steps(columns)
         progress = Progress(verbose=bool(self.verbose))
         try:
-            boost(
-                objective, binned, self.n_estimators - len(kept),
-                stumps=self.stumps_, scores=scores, tol=self.tol, progress=progress,
-            )  # fmt: skip
-        finally:  # an interruption leaves the rounds so far
+            n_rounds = self.n_estimators - len(kept)
+            boost(objective, binned, n_rounds, self.stumps_, scores, self.tol, progress)
+        finally:  # also after an interruption, which leaves the rounds so far
             self.n_iter_ = len(self.stumps_)
             self.history_ = progress.history
             if progress.history:
-                self.objective_, self.optimality_ = (
-                    progress.history[-1].objective,
-                    progress.history[-1].optimality,
-                )
+                last = progress.history[-1]
+                self.objective_, self.optimality_ = last.objective, last.optimality
             self._set_thresholds(scores, codes, weight)
         if not self.stumps_:
             warn_equal_scores(self)
@@ -164,7 +140,7 @@ class RankBoost(GraphRanker):
 
     @property
     def feature_importances_(self) -> Vector:
-        """The absolute steps in each column, as shares of one; zeros where there are no steps."""
+        """The absolute steps in each column, as shares of one; zeros without steps."""
         check_is_fitted(self)
         total = np.zeros(self.n_features_in_)
         for stump in self.stumps_:
@@ -172,11 +148,11 @@ class RankBoost(GraphRanker):
         return total / total.sum() if total.any() else total
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Scores: the higher, the further ahead. Cost: a binary search per row and column used."""
+        """Scores; higher is ranked above. Cost: a binary search per row and column used."""
         return self._sum_of_steps(self._columns_of(X)) + self.intercept_[0]
 
     def staged_decision_function(self, X: ArrayLike) -> Iterator[Vector]:
-        """Scores after each round, to choose `n_estimators` by; all with the intercept of the last."""
+        """Scores after each round, with the last intercept; for the choice of `n_estimators`."""
         columns = self._columns_of(X)
         scores = np.full(columns.shape[0], self.intercept_[0])
         for stump in self.stumps_:
@@ -185,19 +161,15 @@ class RankBoost(GraphRanker):
 
     def _columns_of(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csc", dtype=[np.float64, np.float32], reset=False
-        )
+        return self._validated(X, sparse="csc")
 
     def _sum_of_steps(self, columns: Matrix) -> Vector:
         scores = np.zeros(columns.shape[0])
         for k in sorted({stump.column for stump in self.stumps_}):
-            mine = sorted(
-                (stump.threshold, stump.step) for stump in self.stumps_ if stump.column == k
-            )
-            thresholds, steps = np.array(mine).T
-            passed = np.concatenate([[0.0], np.cumsum(steps)])
-            scores += passed[np.searchsorted(thresholds, _column(columns, k), side="left")]
+            stumps = sorted((s.threshold, s.step) for s in self.stumps_ if s.column == k)
+            thresholds, steps = np.array(stumps).T
+            total = np.concatenate([[0.0], np.cumsum(steps)])
+            scores += total[np.searchsorted(thresholds, _column(columns, k), side="left")]
         return scores
 
 

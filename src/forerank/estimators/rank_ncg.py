@@ -1,50 +1,47 @@
-"""RankNCG: the all-pairs logistic objective by nonlinear conjugate gradients, as raykar2007 has it."""
+"""RankNCG: the all-pairs logistic objective by nonlinear conjugate gradients (raykar2007)."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
 from forerank._validation import check_choice, check_number
 from forerank.design import make_design
 from forerank.estimators.base import GraphRanker
-from forerank.estimators.linear import LinearRanker
+from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS, LinearRanker
 from forerank.losses import DirectLogistic, ErfcLogistic, Logistic, Loss
 from forerank.pairsums.erfc import check_eps
-from forerank.solvers import Progress, SolverResult, ncg
 
 __all__ = ["RankNCG"]
 
 
 class RankNCG(GraphRanker, LinearRanker):
-    """Ranks by a linear score fitted on all pairs of a preference graph by nonlinear conjugate
-    gradients (raykar2007).
+    __doc__ = f"""Ranks by a linear score fitted on all pairs by nonlinear conjugate gradients
+    (raykar2007).
 
-    Minimises  sum_{(i, j)} w_i w_j l(x_i w - x_j w) / sum_{(i, j)} w_i w_j + alpha/2 ||w||^2  with the logistic loss,
-    over every pair in which row i should stand ahead of row j. It is the method of the paper, kept for comparison:
-    `PairwiseRanker(loss="logistic")` has the same objective, sums it exactly and is faster.
+    Minimises  sum_{{(i, j)}} w_i w_j l(x_i w - x_j w) / sum_{{(i, j)}} w_i w_j + alpha/2 ||w||^2
+    with the logistic loss, over every pair in which row i should be ranked above row j. It is the
+    method of the paper, for comparison: `PairwiseRanker(loss="logistic")` minimises the same
+    objective with exact sums, and is faster.
 
     Parameters
     ----------
-    sums : {"erfc", "exact", "direct"}, default="erfc"
-        How the pairs are summed. "erfc": the paper's fast method, in which erfc stands for the
+    sums : {{"erfc", "exact", "direct"}}, default="erfc"
+        How the pairs are summed. "erfc": the paper's fast method, in which erfc replaces the
         sigmoid and is summed to a precision of `eps`. "exact": the sigmoid itself, on a grid.
         "direct": the sigmoid itself, pair by pair; its cost is the number of pairs.
     alpha : float, default=1e-4
         Strength of the penalty. The paper's lambda is alpha times the weight of all pairs.
     graph : None, str or iterable of (preferred, other) labels, default=None
-        Which classes are ranked ahead of which; as in `PairwiseRanker`.
+        Which classes are ranked above which; as in `PairwiseRanker`.
     eps : float, default=1e-6
         Precision of the sums of erfc, between 1e-13 and 1; see `forerank.pairsums.erfc_sum`.
     tol : float, default=1e-3
-        The certificate asked for: the gradient norm relative to the gradient at zero, every column
+        The certificate to reach: the gradient norm relative to the gradient at zero, every column
         in its own unit.
     max_iter : int, default=1000
-        The most steps.
-    warm_start : bool, default=False
-        Whether a second call of fit begins at the weights of the first.
-    verbose : bool, default=False
-        Whether to print each step.
+        Most iterations.
+    {LINEAR_PARAMETERS}
 
     Attributes
     ----------
@@ -53,26 +50,14 @@ class RankNCG(GraphRanker, LinearRanker):
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
         As in `PairwiseRanker`.
-    n_iter_ : int
-        Steps taken.
-    objective_ : float
-        The minimum reached; with sums="erfc" that of the loss whose slope is the erfc
-        (`forerank.losses.ErfcLogistic`).
-    optimality_ : float
-        The certificate reached; see `tol`. It does not depend on the units of the columns.
-    gap_ : float
-        `objective_` is no more than this above the minimum; infinity for alpha = 0.
-    history_ : list of forerank.solvers.Iteration
-        Objective and certificate before every step.
-    n_features_in_ : int
-    feature_names_in_ : array
-        Only where X has column names.
+    {LINEAR_ATTRIBUTES}
 
     Notes
     -----
-    Cost of a step: two products with X, and two or three sums over the scores at p N (erfc, p
-    = 10 terms at eps = 1e-6), N (exact) or all pairs (direct). There is no preconditioner: scale
-    the columns of X.
+    With sums="erfc", `objective_` is that of the loss whose slope is the erfc
+    (`forerank.losses.ErfcLogistic`). Cost of an iteration: two products with X, and two or three
+    sums over the scores at p N (erfc, p = 10 terms at eps = 1e-6), N (exact) or all pairs (direct).
+    There is no preconditioner: scale the columns of X.
 
     Examples
     --------
@@ -114,30 +99,9 @@ class RankNCG(GraphRanker, LinearRanker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> Self:
-        """Fit the weights.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes with any labels, or grades with `graph`; the label that sorts last is ranked
-            ahead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the rows; a pair weighs the product of its two.
-        qid : array-like of shape (n_samples,), optional
-            The group of each row, any labels in any order. Pairs are formed inside a group only.
-
-        Returns
-        -------
-        self
-        """
         self._check_parameters()
         X, codes = self._read(X, y)
         losses: dict[str, Loss] = {
@@ -146,17 +110,6 @@ class RankNCG(GraphRanker, LinearRanker):
             "direct": DirectLogistic(),
         }
         objective, weight = self._pairs(codes, losses[self.sums], sample_weight, qid)
-        design = make_design(X)
-        start = self._warm_weights(intercept=False)
-
-        def run(progress: Progress) -> SolverResult:
-            limits: dict[str, Any] = {
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "progress": progress,
-            }
-            return ncg(objective, design, self.alpha, start=start, **limits)
-
-        result = self._run_solver(run, intercept=False, smooth=True)
+        result = self._solve(objective, make_design(X), solver="ncg")
         self._set_thresholds(result.scores, codes, weight)
         return self

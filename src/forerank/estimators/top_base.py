@@ -75,16 +75,15 @@ class TopEstimator(TwoClassRanker):
     def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
         raise NotImplementedError
 
-    def _run(self, solver: Callable[..., R], *arguments: Any, **options: Any) -> R:
+    def _run(self, solve: Callable[..., R], *arguments: Any, **options: Any) -> R:
         """The result of a solver, whose weights are kept."""
         limits = {"tol": self.tol, "max_iter": self.max_iter}
-        options = {"start": self._warm_weights(intercept=False), **limits, **options}
+        options = {"start": self._start(), **limits, **options}
 
         def run(progress: Progress) -> R:
-            return solver(*arguments, progress=progress, **options)
+            return solve(*arguments, progress=progress, **options)
 
-        most = options["max_iter"]
-        return cast(R, self._run_solver(run, intercept=False, smooth=False, max_iter=most))
+        return cast(R, self._run_solver(run, max_iter=options["max_iter"]))
 
 
 class WeightedTopEstimator(TopEstimator):

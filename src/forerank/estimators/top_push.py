@@ -1,6 +1,7 @@
 """Rankers that push the positives above the highest negatives: TopPush and TopRanker."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,13 @@ from forerank._validation import check_choice, stacklevel_outside
 from forerank.design import make_design
 from forerank.estimators.top_base import COMMON_PARAMETERS, WeightedTopEstimator
 from forerank.objectives.top import Top
-from forerank.solvers import SolverResult
+from forerank.solvers import SolverResult, choose_solver, minimise
 from forerank.solvers.path import Solve
-from forerank.solvers.top import TOP_SOLVERS, choose_top_solver, solve_top
-from forerank.solvers.top_dual import DUAL_LOSSES, refuse_loss
 
 __all__ = ["TopObjectiveRanker", "TopPush", "TopRanker"]
 
+# Default of max_iter by solver.
+_MAX_ITER = {"top_newton": 200, "accelerated_dual": 100_000, "bundle": 1000}
 _LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
 _PARAMETERS = f"""alpha : float, default=1e-3
         Strength of the penalty alpha/2 ||w||^2.
@@ -68,8 +69,6 @@ class _L2TopRanker(TopObjectiveRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, ("newton", "nesterov"))
-        if self.solver == "nesterov" and self.loss not in DUAL_LOSSES:
-            refuse_loss(self.loss)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._prepare(X, y, sample_weight=sample_weight)()
@@ -79,16 +78,17 @@ class _L2TopRanker(TopObjectiveRanker):
         self._check_parameters()
         X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, ranks=True)
         top, design = Top(positive, self.loss, at=self.at, weight=weight), make_design(X)
-        solver = choose_top_solver(top, design, self.solver)
-        most = TOP_SOLVERS[solver] if self.max_iter == "auto" else int(self.max_iter)
+        solver = "accelerated_dual"
+        if self.solver == "newton":
+            solver = choose_solver(top, design)
+        most = _MAX_ITER[solver] if self.max_iter == "auto" else int(self.max_iter)
         dual: Vector | None = None  # of the last solution: a bound for the next one of a path
 
-        def solve(start: Vector | None = None) -> SolverResult:
+        def solve(previous: Sequence[Vector] = ()) -> SolverResult:
             nonlocal dual
-            options: dict[str, Any] = {"start_dual": dual, "max_iter": most}
-            if start is not None:
-                options["start"] = start
-            result = self._run(solve_top, solver, top, design, self.alpha, **options)
+            options: dict[str, Any] = {"start_dual": dual, "max_iter": most, "solver": solver}
+            options["start"] = self._start(previous)
+            result = self._run(minimise, top, design, self.alpha, **options)
             dual = result.dual
             self._set_intercept(result.scores, codes, weight)
             threshold, _ = top.threshold(result.scores[top.negatives])

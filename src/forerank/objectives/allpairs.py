@@ -2,11 +2,11 @@
 
     F(s) = sum_{(i, j)} w_i w_j l(s_i - s_j) / sum_{(i, j)} w_i w_j
 
-over every pair in which row i should stand ahead of row j: a positive and a negative row, two rows
+over every pair in which row i should be ranked above row j: a positive and a negative row, two rows
 of different grade, or two rows joined by an edge of a preference graph over the classes; with
 groups, both rows of the same group. With the hinge this is RankSVM, with the logistic loss the
 objective of RankNCG in its exact form (raykar2007, section 3, there a sum and not a mean). The
-pairs are never visited: see `forerank.pairsums`.
+pairs are never enumerated: see `forerank.pairsums`.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,48 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._typing import Vector
-from forerank.losses import (
-    DirectLogistic,
-    ErfcLogistic,
-    Exponential,
-    Hinge,
-    Logistic,
-    Loss,
-    SmoothedHinge,
-    Squared,
-    SquaredHinge,
-    get_loss,
-)
+from forerank import losses, pairsums
+from forerank._typing import Index, Vector
+from forerank.losses import Loss, SmoothedHinge, Squared, get_loss
 from forerank.objectives.base import Linearization
-from forerank.pairsums import (
-    ErfcPairs,
-    ExponentialPairs,
-    HingePairs,
-    LogisticPairs,
-    PairBlocks,
-    SmoothedHingePairs,
-    SquaredPairs,
-)
+from forerank.pairsums import PairBlocks
 
 __all__ = ["AllPairs"]
 
-
 _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]] = {
-    Hinge: lambda blocks, s, _: HingePairs(blocks, s, degree=1),
-    SquaredHinge: lambda blocks, s, _: HingePairs(blocks, s, degree=2),
-    SmoothedHinge: lambda blocks, s, loss: SmoothedHingePairs(blocks, s, loss.width),
-    Logistic: lambda blocks, s, _: LogisticPairs(blocks, s),
-    DirectLogistic: lambda blocks, s, _: LogisticPairs(blocks, s, few_pairs=np.inf),
-    ErfcLogistic: lambda blocks, s, loss: ErfcPairs(blocks, s, loss.eps),
-    Exponential: lambda blocks, s, _: ExponentialPairs(blocks, s),
-    Squared: lambda blocks, s, _: SquaredPairs(blocks, s),
+    losses.Hinge: lambda blocks, s, _: pairsums.HingePairs(blocks, s, degree=1),
+    losses.SquaredHinge: lambda blocks, s, _: pairsums.HingePairs(blocks, s, degree=2),
+    SmoothedHinge: lambda blocks, s, loss: pairsums.SmoothedHingePairs(blocks, s, loss.width),
+    losses.Logistic: lambda blocks, s, _: pairsums.LogisticPairs(blocks, s),
+    losses.DirectLogistic: lambda blocks, s, _: pairsums.LogisticPairs(blocks, s, np.inf),
+    losses.ErfcLogistic: lambda blocks, s, loss: pairsums.ErfcPairs(blocks, s, loss.eps),
+    losses.Exponential: lambda blocks, s, _: pairsums.ExponentialPairs(blocks, s),
+    Squared: lambda blocks, s, _: pairsums.SquaredPairs(blocks, s),
 }
 
 
 class AllPairs:
-    """The mean of a loss over all pairs, as a function of the scores. A constant added to all
-    scores changes nothing.
+    """The mean of a loss over all pairs, as a function of the scores.
+
+    A constant added to all scores does not change it.
 
     Parameters
     ----------
@@ -67,9 +49,9 @@ class AllPairs:
     weight : array, optional
         Per row, non-negative; a pair weighs w_i w_j.
     group : integer array, optional
-        Pairs are formed inside a group only.
+        Pairs are formed within a group only.
     edges : iterable of (upper grade, lower grade), optional
-        A preference graph over the grades; without it all pairs of different grades count.
+        A preference graph over the grades; by default all pairs of different grades count.
     """
 
     shift_invariant = True
@@ -88,44 +70,37 @@ class AllPairs:
     def _set(self, loss: Loss, blocks: PairBlocks) -> "AllPairs":
         if type(loss) not in _PAIR_SUMS:
             known = ", ".join(sorted(kind.name for kind in _PAIR_SUMS))
-            raise ValueError(f"AllPairs cannot sum {loss!r} over all pairs; it can sum {known}.")
+            raise ValueError(f"AllPairs cannot sum {loss!r} over all pairs; choose one of {known}.")
         self.loss, self.blocks = loss, blocks
         self.smooth, self.n_rows = loss.smooth, blocks.n_rows
+        self.has_curvature = not isinstance(loss, losses.ErfcLogistic)
         return self
+
+    def _like(self, loss: Loss, blocks: PairBlocks) -> "AllPairs":
+        return AllPairs.__new__(AllPairs)._set(loss, blocks)
 
     def __repr__(self) -> str:
         return f"AllPairs({self.loss!r})"
 
     def at(self, s: Vector) -> Linearization:
-        """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (other
-        losses).
-        """
+        """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (others)."""
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)
 
     def gradient_at_zero(self) -> Vector:
-        """The gradient where all scores are zero: every pair pulls alike."""
-        pull = (
-            self.blocks.weight
-            * self.blocks.opposite_weight()
-            * (self.loss.slope(0.0) / self.blocks.total_weight)
-        )
-        return self.blocks.add_to_rows(pull)
+        """The gradient at s = 0, where all pairs have the same slope."""
+        blocks = self.blocks
+        slope = self.loss.slope(0.0) / blocks.total_weight
+        return blocks.add_to_rows(blocks.weight * blocks.opposite_weight() * slope)
 
-    def sample(
-        self, size: int, rng: np.random.Generator
-    ) -> "tuple[NDArray[np.intp], AllPairs] | None":
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, AllPairs] | None":
         """Rows with an unbiased version of the objective on them; see `PairBlocks.sample`."""
-        parts = self.blocks.sample(size, rng)
-        return (
-            None
-            if parts is None
-            else (parts[0], AllPairs.__new__(AllPairs)._set(self.loss, parts[1]))
-        )
+        drawn = self.blocks.sample(size, rng)
+        return None if drawn is None else (drawn[0], self._like(self.loss, drawn[1]))
 
     def smoothed(self, width: float) -> "AllPairs":
-        """The same pairs under the smoothed hinge, for an objective with the plain hinge."""
-        return AllPairs.__new__(AllPairs)._set(SmoothedHinge(width), self.blocks)
+        """The same pairs under the smoothed hinge, for an objective with the hinge."""
+        return self._like(SmoothedHinge(width), self.blocks)
 
     def squared(self) -> "AllPairs":
         """The same pairs under the squared loss."""
-        return AllPairs.__new__(AllPairs)._set(Squared(), self.blocks)
+        return self._like(Squared(), self.blocks)

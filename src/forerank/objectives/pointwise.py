@@ -8,10 +8,9 @@ weights.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from forerank._typing import Vector
+from forerank._typing import Index, Mask, Vector
 from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
 
 __all__ = ["Pointwise", "Profiled"]
@@ -31,18 +30,15 @@ class Pointwise:
     """
 
     shift_invariant = False
+    has_curvature = True
 
     def __init__(
-        self,
-        positive: NDArray[np.bool_],
-        loss: str | Loss = "logistic",
-        *,
-        weight: Vector | None = None,
+        self, positive: Mask, loss: str | Loss = "logistic", *, weight: Vector | None = None
     ) -> None:
         self.loss = get_loss(loss)
         self.smooth = self.loss.smooth
         self.n_rows = positive.size
-        self._positive = positive
+        self.positive = positive
         self._weight = weight
         self._total = float(positive.size if weight is None else weight.sum())
 
@@ -50,72 +46,62 @@ class Pointwise:
         return f"Pointwise({self.loss!r})"
 
     def smoothed(self, width: float) -> "Pointwise":
-        """The same rows under the smoothed hinge, for an objective with the plain hinge."""
-        return Pointwise(self._positive, SmoothedHinge(width), weight=self._weight)
+        """The same rows under the smoothed hinge, for an objective with the hinge."""
+        return Pointwise(self.positive, SmoothedHinge(width), weight=self._weight)
 
     def squared(self) -> "Pointwise":
         """The same rows under the squared loss."""
-        return Pointwise(self._positive, "squared", weight=self._weight)
+        return Pointwise(self.positive, "squared", weight=self._weight)
 
     @property
-    def positive(self) -> NDArray[np.bool_]:
-        """Which rows are positive."""
-        return self._positive
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all rows weigh the same."""
-        return self._weight is None
+    def row_objective(self) -> "Pointwise":
+        """The objective on single rows: this one."""
+        return self
 
     @property
     def share(self) -> Vector:
         """The weight of each row's loss in the mean."""
-        return np.full(self.n_rows, 1.0) * self._mean_weight()
+        return np.full(self.n_rows, 1.0) * self.mean_weight
 
-    def _mean_weight(self) -> Vector | float:
+    @property
+    def mean_weight(self) -> Vector | float:
+        """The weights as shares of their sum; one number where all are equal."""
         return 1.0 / self._total if self._weight is None else self._weight / self._total
 
     def at(self, s: Vector) -> "PointwiseLinearization":
         """Value, gradient and curvature at the scores s. Cost: N."""
-        return PointwiseLinearization(
-            self.loss, np.where(self._positive, s, -s), self._positive, self._mean_weight()
-        )
+        margin = np.where(self.positive, s, -s)
+        return PointwiseLinearization(self.loss, margin, self.positive, self.mean_weight)
 
     def gradient_at_zero(self) -> Vector:
-        """The gradient where all scores are zero."""
+        """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(
-        self, size: int, rng: np.random.Generator
-    ) -> "tuple[NDArray[np.intp], Pointwise] | None":
-        """Up to half of the rows from either class, weighted so that the mean stays unbiased."""
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, Pointwise] | None":
+        """Rows, up to half of them from either class, weighted so that the mean is unbiased."""
         if size > 0.75 * self.n_rows:
             return None
         weight = np.ones(self.n_rows) if self._weight is None else self._weight
-        picked = []
-        for side in (self._positive, ~self._positive):
+        sides, drawn = (self.positive, ~self.positive), []
+        for side in sides:
             rows = np.flatnonzero(side)
-            share = max(size // 2, size - (self.n_rows - rows.size))
-            picked.append(
-                rows
-                if rows.size <= share
-                else rng.choice(rows, share, replace=False, shuffle=False)
-            )
-        rows = np.sort(np.concatenate(picked))
+            most = max(size // 2, size - (self.n_rows - rows.size))
+            if rows.size > most:
+                rows = rng.choice(rows, most, replace=False, shuffle=False)
+            drawn.append(rows)
+        rows = np.sort(np.concatenate(drawn))
         corrected = weight[rows].copy()
-        for side, part in zip((self._positive, ~self._positive), picked, strict=True):
+        for side, part in zip(sides, drawn, strict=True):
             if part.size:
-                drawn = weight[part].sum()
-                corrected[side[rows]] *= weight[side].sum() / drawn if drawn > 0.0 else 1.0
-        return rows, Pointwise(self._positive[rows], self.loss, weight=corrected)
+                total = weight[part].sum()
+                corrected[side[rows]] *= weight[side].sum() / total if total > 0.0 else 1.0
+        return rows, Pointwise(self.positive[rows], self.loss, weight=corrected)
 
 
 class PointwiseLinearization:
     """A pointwise objective at given margins."""
 
-    def __init__(
-        self, loss: Loss, margin: Vector, positive: NDArray[np.bool_], weight: Vector | float
-    ) -> None:
+    def __init__(self, loss: Loss, margin: Vector, positive: Mask, weight: Vector | float) -> None:
         self._loss, self._margin, self._weight = loss, margin, weight
         self._curvature: Vector | None = None
         self.value = float(np.sum(weight * loss.value(margin)))
@@ -123,7 +109,7 @@ class PointwiseLinearization:
         self.gradient = np.where(positive, slope, -slope)
 
     def curvature_diagonal(self) -> Vector:
-        """The diagonal of F''(s), which is all there is of it."""
+        """The diagonal of F''(s), a diagonal matrix."""
         if self._curvature is None:
             self._curvature = self._weight * self._loss.curvature(self._margin)
         return self._curvature
@@ -142,62 +128,60 @@ class PointwiseLinearization:
 
 
 class Profiled:
-    """A pointwise objective with the best constant already added to the scores: min_b F(s + b).
+    """A pointwise objective minimised over a constant added to the scores: min_b F(s + b).
 
-    The minimum over a shift of a convex function is convex in s, and its gradient is that of F at
-    the best shift (which sums to zero there). So an intercept without penalty needs no column of
-    its own, and a bundle method keeps its dual bound. The curvature is that of F less what the
-    shift takes up.
+    It is convex in s, and its gradient is that of F at the best shift, whose entries sum to zero.
+    With it an intercept without penalty needs no column, and the bundle method has a dual bound.
 
     Cost: N log N for the hinge, where the best shift is a weighted quantile; N for the exponential
-    loss, where it is half the difference of two log-sums; N for each evaluation of F in a search
-    for the shift otherwise.
+    loss, where it is half the difference of two log-sums; otherwise N for each evaluation of F in
+    the search for the shift.
     """
 
     shift_invariant = True
+    has_curvature = True
 
     def __init__(self, pointwise: Pointwise) -> None:
-        self.pointwise = pointwise
+        #: The objective on single rows, without the shift.
+        self.row_objective = pointwise
         self.smooth, self.n_rows = pointwise.smooth, pointwise.n_rows
 
     def __repr__(self) -> str:
-        return f"Profiled({self.pointwise!r})"
+        return f"Profiled({self.row_objective!r})"
 
     def best_shift(self, s: Vector) -> float:
         """The constant b that minimises F(s + b)."""
-        if isinstance(self.pointwise.loss, Exponential):
-            return _exponential_shift(self.pointwise, s)
-        return (
-            _smooth_shift(self.pointwise, s) if self.smooth else _hinge_shift(self.pointwise, s)[0]
-        )
+        if isinstance(self.row_objective.loss, Exponential):
+            return _exponential_shift(self.row_objective, s)
+        if self.smooth:
+            return _smooth_shift(self.row_objective, s)
+        return _hinge_shift(self.row_objective, s)[0]
 
     def at(self, s: Vector) -> "ProfiledLinearization":
         """Value, gradient and curvature at the scores s."""
         if self.smooth:
-            return ProfiledLinearization(self.pointwise.at(s + self.best_shift(s)))
-        shift, gradient = _hinge_shift(self.pointwise, s)
-        there = ProfiledLinearization(self.pointwise.at(s + shift))
+            return ProfiledLinearization(self.row_objective.at(s + self.best_shift(s)))
+        shift, gradient = _hinge_shift(self.row_objective, s)
+        there = ProfiledLinearization(self.row_objective.at(s + shift))
         there.gradient = gradient
         return there
 
     def gradient_at_zero(self) -> Vector:
-        """The gradient where all scores are zero."""
+        """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(
-        self, size: int, rng: np.random.Generator
-    ) -> "tuple[NDArray[np.intp], Profiled] | None":
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, Profiled] | None":
         """Rows with an unbiased version of the objective on them."""
-        drawn = self.pointwise.sample(size, rng)
+        drawn = self.row_objective.sample(size, rng)
         return None if drawn is None else (drawn[0], Profiled(drawn[1]))
 
     def smoothed(self, width: float) -> "Profiled":
-        """The same rows under the smoothed hinge, for an objective with the plain hinge."""
-        return Profiled(self.pointwise.smoothed(width))
+        """The same rows under the smoothed hinge, for an objective with the hinge."""
+        return Profiled(self.row_objective.smoothed(width))
 
     def squared(self) -> "Profiled":
         """The same rows under the squared loss."""
-        return Profiled(self.pointwise.squared())
+        return Profiled(self.row_objective.squared())
 
 
 class ProfiledLinearization:
@@ -233,43 +217,41 @@ class ProfiledLinearization:
 def _hinge_shift(pointwise: Pointwise, s: Vector) -> tuple[float, Vector]:
     """The best shift under the hinge, and the subgradient there whose entries sum to zero.
 
-    Row i reaches its margin at the shift y_i - s_i. Passing it, a positive row stops pulling up or
-    a negative row starts pulling down: either way the slope in the shift rises by w_i, from minus
-    the weight of the positive rows. Rows that reach their margin exactly at the best shift pull
-    with the same fraction of their weight.
+    Row i is on its margin at the shift y_i - s_i. There the slope in the shift increases by w_i,
+    from minus the weight of the positive rows at -infinity. Rows that are on their margin at the
+    best shift get the same fraction of their weight in the subgradient.
     """
-    positive = pointwise._positive
-    weight = np.broadcast_to(pointwise._mean_weight(), s.shape)
+    positive = pointwise.positive
+    weight = np.broadcast_to(pointwise.mean_weight, s.shape)
     reached = np.where(positive, 1.0, -1.0) - s
     order = np.argsort(reached)
     goal = weight[positive].sum()
     cumulated = np.cumsum(weight[order])
     shift = reached[order[min(int(np.searchsorted(cumulated, goal * (1.0 - 1e-15))), s.size - 1)]]
     before, on = reached < shift, reached == shift
-    passed = (goal - weight[before].sum()) / weight[on].sum()
-    pull = np.where(before, 1.0, np.where(on, min(max(passed, 0.0), 1.0), 0.0))
-    return float(shift), np.where(positive, -weight * (1.0 - pull), weight * pull)
+    fraction = (goal - weight[before].sum()) / weight[on].sum()
+    share = np.where(before, 1.0, np.where(on, min(max(fraction, 0.0), 1.0), 0.0))
+    return float(shift), np.where(positive, -weight * (1.0 - share), weight * share)
 
 
 def _exponential_shift(pointwise: Pointwise, s: Vector) -> float:
-    """Where both classes have the same loss: half the log of the ratio of their sums
-    (kotlowski2011, section 4.2).
-    """
+    """The shift with equal loss in both classes (kotlowski2011, section 4.2)."""
     positive = pointwise.positive
-    weight = None if pointwise.uniform else pointwise.share
+    weight = None if isinstance(pointwise.mean_weight, float) else pointwise.share
     upper = logsumexp(-s[positive], b=None if weight is None else weight[positive])
     lower = logsumexp(s[~positive], b=None if weight is None else weight[~positive])
     return 0.5 * float(upper - lower)
 
 
 def _smooth_shift(pointwise: Pointwise, s: Vector) -> float:
-    """The root in b of the sum of slopes of F(s + b): Newton's steps inside a bracket that shrinks."""
+    """The root in b of the sum of slopes of F(s + b), by Newton's method within a bracket."""
 
     def slope(b: float) -> tuple[float, float]:
         there = pointwise.at(s + b)
         return float(there.gradient.sum()), float(there.curvature_diagonal().sum())
 
-    # Every margin is past its hinge on one side of this range; other losses widen it as needed.
+    # Bracket of the root: outside it, one class has no hinge loss left. For other losses the loops
+    # widen it.
     low, high = -1.0 - float(s.max()), 1.0 - float(s.min())
     while slope(low)[0] > 0.0:
         low -= 2.0 * (high - low)

@@ -1,31 +1,26 @@
 """The mean loss of the positives against a threshold set by the highest negatives.
 
-    F(s) = sum_i p_i l(s_i - T(s)),    T(s) = max { <beta, s> : 0 <= beta_j <= cap_j, sum_j beta_j =
-    1 }
+    F(s) = sum_i p_i l(s_i - T(s)),
+    T(s) = max { <beta, s> : 0 <= beta_j <= cap_j, sum_j beta_j = 1 }
 
-over positive rows i with shares p_i that sum to one, and negative rows j. The caps decide what the
-threshold is:
+over positive rows i with shares p_i that sum to one, and negative rows j. The caps define the
+threshold:
 
-- cap 1: the largest negative score. With l the truncated quadratic this is TopPush (li2014, eq. 5),
-  and, since l falls,
-  the same function as InfinitePush (eq. 4);
+- cap 1: the largest negative score. With l the squared hinge this is TopPush (li2014, eq. 5), and,
+  since l decreases, the same function as InfinitePush (eq. 4);
 - cap 1/k: the mean of the k largest negative scores;
-- cap 1/(tau n): the mean of the upper tau share of the negative scores, the convex stand-in for
-  their (1 - tau)
-  quantile, which bounds the false positive rate (tau-FPL).
+- cap 1/(tau n): the mean of the upper tau share of the negative scores, a convex bound on their
+  (1 - tau) quantile, which bounds the false positive rate (tau-FPL).
 
-A row of weight w counts as w rows: its cap is w times as large. T is convex and l falls, so F is
-convex.
-
-Ties: at equal scores the rows that come first carry the weight; any choice is a subgradient.
+A row of weight w counts as w rows: its cap is w times as large. T is convex and l decreases, so F
+is convex. Ties: among equal scores the first rows carry the weight; any choice is a subgradient.
 """
 
-from numbers import Integral, Real
-
 import numpy as np
-from numpy.typing import NDArray
 
-from forerank._typing import Vector
+from forerank._sorting import largest
+from forerank._typing import Mask, Vector
+from forerank._validation import is_integer, is_number
 from forerank.losses import Loss, get_loss
 
 __all__ = ["Top", "TopLinearization"]
@@ -39,20 +34,19 @@ class Top:
     positive : boolean array
         Which rows are positive.
     loss : str or Loss
-        On the margin s_i - T: "squared_hinge" (the truncated quadratic), "logistic", "exponential"
-        or "hinge".
+        On the margin s_i - T: "squared_hinge", "logistic", "exponential" or "hinge".
     at : "max", int or float
         The threshold: the largest negative score, the mean of the `at` largest, or the mean of the
         upper share `at`.
     weight : array, optional
-        Per row, non-negative. Rows without weight are left out.
+        Per row, non-negative. Rows of weight zero are excluded.
     """
 
     smooth = False
 
     def __init__(
         self,
-        positive: NDArray[np.bool_],
+        positive: Mask,
         loss: str | Loss = "squared_hinge",
         *,
         at: str | int | float = "max",
@@ -65,17 +59,14 @@ class Top:
         self.negatives = np.flatnonzero(~positive & present)
         if self.positives.size == 0 or self.negatives.size == 0:
             raise ValueError(
-                f"A threshold needs rows on both sides; got {self.positives.size} positive and {self.negatives.size} "
-                "negative rows with a positive weight."
+                f"got {self.positives.size} positive and {self.negatives.size} negative rows with a "
+                "positive weight; at least one of each is needed."
             )
         weight = np.ones(positive.size) if weight is None else weight
         self.share = weight[self.positives] / weight[self.positives].sum()
-        #: The steepest slope that the loss can have, per positive.
-        self.most_pull = (
-            self.share
-            if self.loss.name in ("hinge", "logistic")
-            else np.full(self.share.size, np.inf)
-        )
+        #: The largest |slope| of the loss of each positive.
+        bounded = self.loss.name in ("hinge", "logistic")
+        self.largest_slope = self.share if bounded else np.full(self.share.size, np.inf)
         self.caps = _caps(at, weight[self.negatives])
         self._at = at
 
@@ -83,21 +74,14 @@ class Top:
         return f"Top({self.loss!r}, at={self._at!r})"
 
     def threshold(self, negative_scores: Vector) -> tuple[float, Vector]:
-        """T, and the weights beta of the negatives that attain it. Cost: n, or n log n with uneven
-        caps.
-        """
+        """T, and the weights beta of the negatives. Cost: n, or n log n for unequal caps."""
         beta = np.zeros(negative_scores.size)
         first = int(np.argmax(negative_scores))
         if self.caps[first] >= 1.0:
             beta[first] = 1.0
             return float(negative_scores[first]), beta
         count = min(int(np.ceil(1.0 / self.caps.min())), beta.size)
-        highest = (
-            np.arange(beta.size)
-            if count == beta.size
-            else np.argpartition(-negative_scores, count - 1)[:count]
-        )
-        highest = highest[np.lexsort((highest, -negative_scores[highest]))]
+        highest = largest(negative_scores, count)
         filled = np.minimum(np.cumsum(self.caps[highest]), 1.0)
         beta[highest] = np.diff(filled, prepend=0.0)
         return float(beta[highest] @ negative_scores[highest]), beta
@@ -112,9 +96,7 @@ class Top:
         return float(self.share @ self.loss.value(s[self.positives] - T))
 
     def conjugate(self, pull: Vector) -> float:
-        """The part of the dual that belongs to the losses: sum_i p_i l*(-a_i / p_i) for the pulls
-        a_i = -p_i l'.
-        """
+        """sum_i p_i l*(-a_i / p_i), the losses' part of the dual, for a_i = -p_i l'(margin_i)."""
         return float(self.share @ self.loss.conjugate(-pull / self.share))
 
 
@@ -132,23 +114,22 @@ class TopLinearization:
 
 
 def _caps(at: str | int | float, weight: Vector) -> Vector:
-    """The largest weight that each negative may carry in the threshold."""
+    """The largest weight of each negative in the threshold."""
     total = float(weight.sum())
     if isinstance(at, str) and at == "max":
         return np.ones(weight.size)
-    if isinstance(at, Integral) and not isinstance(at, bool):
+    if is_integer(at):
         if at < 1:
-            raise ValueError(
-                f"at={at!r}: the number of negatives that set the threshold must be 1 or more."
-            )
+            raise ValueError(f"at={at!r}: the number of negatives must be at least 1.")
         if at > total * (1.0 + 1e-12):
             raise ValueError(
-                f"at={at!r} asks for the mean of the {at} largest negative scores, but there are negatives of a total "
-                f"weight of {total:g} only. Use a smaller number, or a share between 0 and 1."
+                f"at={at!r}: the mean of the {at} largest negative scores needs as many negatives, "
+                f"but their total weight is {total:g}. Use a smaller number, or a share below 1."
             )
         return np.minimum(weight / int(at), 1.0)
-    if isinstance(at, Real) and not isinstance(at, bool) and 0.0 < at < 1.0:
+    if is_number(at) and 0.0 < at < 1.0:
         return np.minimum(weight / max(float(at) * total, np.finfo(float).tiny), 1.0)
     raise ValueError(
-        f"at must be 'max', a number of negatives (an integer) or a share of them strictly between 0 and 1; got {at!r}."
+        f"at must be 'max', a number of negatives (an integer) or a share of them strictly between "
+        f"0 and 1; got {at!r}."
     )

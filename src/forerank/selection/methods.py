@@ -12,8 +12,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank._validation import stacklevel_outside
 from forerank.estimators.average_precision import MAPRanker
-from forerank.estimators.linear import PairwiseRanker, PointwiseRanker
+from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
+from forerank.estimators.pointwise import PointwiseRanker
 from forerank.estimators.quadratic_features import QuadraticFeatures
 from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import measure_named

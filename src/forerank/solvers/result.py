@@ -1,24 +1,35 @@
-"""What solvers report while they run, and what they return."""
+"""Results of solvers, their certificates, and the history of a run."""
 
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Iteration", "Progress", "SolverResult", "gap_bound", "reference_norm", "relative_gap"]
+from forerank._typing import Vector
 
+__all__ = [
+    "DUALITY_GAP",
+    "GRADIENT_NORM",
+    "Iteration",
+    "Progress",
+    "SolverResult",
+    "gap_bound",
+    "reference_norm",
+    "relative_gap",
+]
 
-# Relative to the sum of the sizes of its terms, a sum this small is rounding.
+# Certificates of a result.
+DUALITY_GAP = "relative duality gap"
+GRADIENT_NORM = "relative gradient norm"
+
+# Largest ratio of a sum to the sum of its absolute terms that counts as rounding error.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """The state of a solver before a step, for plots: objective and optimality are those over
-    `n_rows` rows.
-    """
+    """Objective and optimality over `n_rows` rows before an iteration, and the seconds so far."""
 
     n_rows: int
     objective: float
@@ -28,20 +39,18 @@ class Iteration:
 
 @dataclass
 class Progress:
-    """Keeps the history of a run and its latest weights, so that an interrupted run loses nothing.
+    """History of a run and its latest weights, which remain after an interruption.
 
-    With `verbose` each step is printed as it is taken.
+    With `verbose`, each iteration is printed.
     """
 
     verbose: bool = False
     history: list[Iteration] = field(default_factory=list)
-    w: NDArray[np.float64] | None = None
+    w: Vector | None = None
     _clock: float = field(default_factory=perf_counter)
 
-    def record(
-        self, w: NDArray[np.float64] | None, n_rows: int, objective: float, optimality: float
-    ) -> None:
-        """Note weights that have been evaluated, with their certificate."""
+    def record(self, w: Vector | None, n_rows: int, objective: float, optimality: float) -> None:
+        """Append an iteration, with its weights and their certificate."""
         step = Iteration(n_rows, objective, optimality, perf_counter() - self._clock)
         self.history.append(step)
         self.w = w
@@ -51,40 +60,6 @@ class Progress:
                 f"optimality {optimality:.2e}",
                 flush=True,
             )
-
-
-def reference_norm(gradient: NDArray[np.float64], of_sizes: NDArray[np.float64]) -> float:
-    """The norm of a gradient X^T g to measure others by; zero where every entry is rounding.
-
-    `of_sizes` is X^T |g|: in a column that is the same for all rows, the terms of X^T g cancel down to their rounding.
-    """
-    if np.all(np.abs(gradient) <= _ROUNDING * np.abs(of_sizes)):
-        return 0.0
-    return float(np.linalg.norm(gradient))
-
-
-def gap_bound(gradient: NDArray[np.float64], penalty: NDArray[np.float64], value: float) -> float:
-    """How far a value can be above the minimum of F(X w) + 1/2 sum_k penalty_k w_k^2, from the
-    gradient there.
-
-    F is convex, so the minimum over w of the tangent plane plus the penalty bounds it from below:
-    the gap is at most 1/2 sum_k gradient_k^2 / penalty_k. F is not negative, so it is at most the
-    value. Infinity where some weight has no penalty, since the plane then has no minimum.
-    """
-    if not penalty.all():
-        return float("inf")
-    with np.errstate(over="ignore"):
-        return min(0.5 * float(np.sum(gradient**2 / penalty)), value)
-
-
-def relative_gap(value: float, bound: float) -> float:
-    """How far a lower bound lies below the value, relative to the value; infinite where either is
-    not a number.
-    """
-    if value == 0.0:
-        return 0.0
-    gap = (value - bound) / value
-    return max(gap, 0.0) if isfinite(gap) else float("inf")
 
 
 @dataclass
@@ -100,26 +75,63 @@ class SolverResult:
     objective : float
         F(X w) + penalty at w.
     optimality : float
-        The certificate: the relative gradient norm (newton) or the relative duality gap (bundle).
+        The value of the certificate.
     n_iter : int
-        Steps taken on all rows.
+        Iterations over all rows.
     converged : bool
         Whether `optimality` met the tolerance.
     history : list of Iteration
-        One entry per step, those on samples of the rows first.
+        One entry per iteration, those on samples of the rows first.
     dual : array, optional
-        A gradient of F with respect to the scores that gives the lower bound, where the solver has
-        one.
+        Dual variables, for a warm start of the same solver.
     gap : float
-        The objective is no further than this above its minimum; infinity where nothing is known.
+        Upper bound on the objective minus its minimum; infinity where none is known.
+    certificate : str
+        `GRADIENT_NORM` or `DUALITY_GAP`.
     """
 
-    w: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    w: Vector
+    scores: Vector
     objective: float
     optimality: float
     n_iter: int
     converged: bool
     history: list[Iteration]
-    dual: NDArray[np.float64] | None = None
-    gap: float = float("inf")
+    dual: Vector | None = None
+    gap: float = inf
+    certificate: str = DUALITY_GAP
+
+    def __post_init__(self) -> None:
+        if self.certificate == DUALITY_GAP:
+            self.gap = self.optimality * self.objective
+
+
+def reference_norm(gradient: Vector, absolute_sums: Vector) -> float:
+    """Norm of the gradient X^T g; zero where every entry is rounding error.
+
+    `absolute_sums` is X^T |g|: in a constant column the terms of X^T g cancel to rounding error.
+    """
+    if np.all(np.abs(gradient) <= _ROUNDING * np.abs(absolute_sums)):
+        return 0.0
+    return float(np.linalg.norm(gradient))
+
+
+def gap_bound(gradient: Vector, penalty: Vector, value: float) -> float:
+    """Upper bound on a value of F(X w) + 1/2 sum_k penalty_k w_k^2 minus its minimum.
+
+    F is convex: it lies above its tangent plane, and minimising plane plus penalty gives
+    1/2 sum_k gradient_k^2 / penalty_k. F is not negative: the gap is at most the value. Infinity
+    where a weight has no penalty.
+    """
+    if not penalty.all():
+        return inf
+    with np.errstate(over="ignore"):
+        return min(0.5 * float(np.sum(gradient**2 / penalty)), value)
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """(value - bound) / value; infinity where either is not finite."""
+    if value == 0.0:
+        return 0.0
+    gap = (value - bound) / value
+    return max(gap, 0.0) if isfinite(gap) else inf

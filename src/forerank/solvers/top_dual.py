@@ -17,20 +17,16 @@ t_{k-1}, and step 5 is the usual backtracking. The stopping rule is the gap: on 
 of the dual falls below epsilon while w = 0 is still the better ranking.
 """
 
-from typing import NoReturn
-
 import numpy as np
 
 from forerank._kernels import compiled
 from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.top import Top
+from forerank.solvers.base import BOUNDED_CONJUGATE_SLOPE, THRESHOLD, solver
 from forerank.solvers.result import Progress, SolverResult, relative_gap
 
-__all__ = ["DUAL_LOSSES", "accelerated_dual", "project_balanced", "project_capped", "refuse_loss"]
-
-
-DUAL_LOSSES = ("hinge", "squared_hinge")
+__all__ = ["accelerated_dual", "project_balanced", "project_capped"]
 
 # Factor of the smoothness in backtracking, until the quadratic bound holds.
 _BACKTRACK = 2.0
@@ -234,15 +230,6 @@ def project_capped(
     return np.clip(a - gamma, 0.0, top), np.clip(b + delta, 0.0, caps * G)
 
 
-def refuse_loss(loss: str) -> NoReturn:
-    """Raise the ValueError for a loss without a conjugate of Lipschitz slope."""
-    raise ValueError(
-        f"The accelerated dual method (solver='nesterov') needs a conjugate with a bounded slope, "
-        f"which the loss {loss!r} does not have. Use the losses 'squared_hinge' or 'hinge' with it,"
-        " or the default solver."
-    )
-
-
 class _Dual:
     """The dual problem: a function of (a, b) and nu = X_pos^T a - X_neg^T b."""
 
@@ -279,6 +266,7 @@ class _Dual:
         return on_positives / self.alpha + conjugate_slope, -on_negatives / self.alpha
 
 
+@solver("accelerated_dual", THRESHOLD, BOUNDED_CONJUGATE_SLOPE)
 def accelerated_dual(
     top: Top,
     design: Design,
@@ -294,8 +282,6 @@ def accelerated_dual(
     iteration: one product with X and one with X^T, one more of the latter for each backtracking,
     and the projection.
     """
-    if top.loss.name not in DUAL_LOSSES:
-        refuse_loss(top.loss.name)
     progress = progress or Progress()
     dual = _Dual(top, design, alpha)
     m, n, d = top.positives.size, top.negatives.size, design.n_columns

@@ -22,12 +22,15 @@ from forerank._typing import Vector
 from forerank.design import Design
 from forerank.losses import Loss
 from forerank.objectives.top import Top
+from forerank.solvers.base import THRESHOLD, solver
 from forerank.solvers.result import Progress, SolverResult, relative_gap
 from forerank.solvers.top_model import THRESHOLD_ERROR, ColumnModel, Point, RowModel
 from forerank.solvers.working_set import WorkingSet
 
 __all__ = ["working_set_newton"]
 
+# Most rows and columns of the matrix that is factored, over columns or positives: about 300 MB.
+_LARGEST_MATRIX = 6000
 # Most extensions of the working set in an iteration, and those in which it may be reduced too.
 _MOST_EXTENSIONS = 60
 _EXTENSIONS_WITH_REDUCTION = 15
@@ -76,6 +79,11 @@ class _ProximalHinge(Loss):
         return np.where(inside, -a + 0.5 * self.width * (a - self.centre) ** 2, np.inf)
 
 
+def _is_affordable(top: Top, design: Design) -> bool:
+    return min(design.n_columns, top.positives.size) <= _LARGEST_MATRIX
+
+
+@solver("top_newton", THRESHOLD, is_affordable=_is_affordable)
 def working_set_newton(
     top: Top,
     design: Design,
@@ -215,7 +223,7 @@ class _WorkingSetNewton:
         # The slopes of the quadratic model at its solution match the weights of the negatives more
         # closely than those after the step.
         change = q[top.positives] - solution.dT
-        modelled = np.clip(point.slope - point.curvature * change, 0.0, top.most_pull)
+        modelled = np.clip(point.slope - point.curvature * change, 0.0, top.largest_slope)
         self.raise_bound(new.slope, modelled)
         return new if new.value < point.value else None
 

@@ -1,20 +1,19 @@
-"""Units of columns: what a solver does, and what it certifies, must not depend on the units of the
-data.
+"""Units of columns: iterations and certificates that do not depend on the units of the data.
 
 Solvers for smooth objectives work on X' = (X - 1 c^T) / u with weights w' = u * w. The scores are
-the same up to a constant, which the objective does not see or the intercept takes up. A column that
-is multiplied by a number, or to which one is added, has the same X', so the gradient with respect
-to w' has no unit: its norm, relative to that of the model without columns, is the certificate.
+the same up to a constant, which does not change the objective or is added to the intercept.
+Multiplying a column by a number, or adding one to it, does not change X', so the gradient with
+respect to w' has no unit: its norm, relative to that of the model without columns, is the
+certificate.
 
-The unit u_k of a column is the root mean square of what the objective sees of it: of the
-differences x_ik - x_jk over its pairs, or of x_ik about its mean over the rows, or about zero where
-there is no intercept. That is a quadratic form in the curvature of the squared loss, u_k^2 = x_k^T
-C x_k / 2. In a sparse matrix it is that of the stored entries: a rare word is not a small number.
-There, columns of much the same size, such as words, share one unit, so that conjugate gradients see
-the weighting that the user gave them.
+The unit u_k of a column is the root mean square of the differences x_ik - x_jk over the pairs of
+the objective, or of x_ik about its mean over the rows, or about zero without an intercept. That is
+a quadratic form in the curvature of the squared loss, u_k^2 = x_k^T C x_k / 2. In a sparse matrix
+it is taken over the stored entries, and columns of a similar size, such as words, share a unit, so
+that the weighting of the columns by the user keeps its effect.
 
-A sample of the rows is enough, since only the order of magnitude matters; a column that does not
-vary there is looked at in all rows.
+Units are estimated on a sample of the rows, since only the order of magnitude matters; all rows are
+read for columns that do not vary in the sample.
 """
 
 from dataclasses import dataclass, replace
@@ -31,51 +30,51 @@ from forerank.solvers.result import SolverResult
 __all__ = ["Units", "column_units"]
 
 
-# Rows of a sample that say enough about the size of a column.
+# Rows of the sample; their sampling error is far below the order of magnitude.
 _SAMPLE_ROWS = 1_000
-# Numbers in a copy of columns: as many as X has rows, or so many where X is small.
+# Numbers in a copy of columns: the number of rows of X, but at least this (1.3 MB).
 _SMALL_COPY = 160_000
-# A dense copy may have this many numbers for each stored entry of the rows.
+# Numbers of a dense copy, per stored entry, above which a matrix counts as sparse.
 _DENSE_COST = 4
-# Units of the columns of a sparse matrix are rounded to the median unit times a power of this.
-_SPARSE_STEP = 10.0
-# Variation below this share of a column's mean is rounding.
+# Units of sparse columns are the median unit times a power of this.
+_SPARSE_RATIO = 10.0
+# Variation of a column, relative to its mean, that counts as rounding error.
 _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class Units:
-    """A design in the units of its columns, and how weights are translated.
+    """A design in the units of its columns, and the conversion of weights.
 
     Attributes
     ----------
     design : Design
         (X - 1 mean^T) / unit; an intercept stays a column of ones.
     mean, unit : arrays of shape (n_columns,)
-        0 and 1 for the intercept.
+        The intercept has mean 0 and unit 1.
     """
 
     design: Design
     mean: Vector
     unit: Vector
 
-    def inwards(self, w: Vector) -> Vector:
-        """The weights of the standardised columns that give the scores of w."""
+    def to_standardised(self, w: Vector) -> Vector:
+        """The weights of the standardised columns with the scores of w."""
         out = self.unit * w
         if self.design.has_intercept:
             out[-1] += self.mean @ w
         return out
 
-    def outwards(self, w: Vector) -> Vector:
-        """The weights of the columns as they are that give the scores of w."""
+    def weights_of_columns(self, w: Vector) -> Vector:
+        """The weights of the original columns with the scores of w."""
         out = w / self.unit
         if self.design.has_intercept:
             out[-1] -= self.mean @ out
         return out
 
-    def translated(self, result: SolverResult) -> SolverResult:
-        """A result for the columns as they are."""
-        w = self.outwards(result.w)
+    def to_columns(self, result: SolverResult) -> SolverResult:
+        """The result for the original columns."""
+        w = self.weights_of_columns(result.w)
         shift = 0.0 if self.design.has_intercept else float(self.mean @ w)
         return replace(result, w=w, scores=result.scores + shift)
 
@@ -85,15 +84,14 @@ class Units:
             return np.minimum(penalty / self.unit / self.unit, np.finfo(float).max)
 
     def reference_norm(self, objective: Any, design: Design) -> float:
-        """The norm of the gradient without columns, by which others are measured; zero where all of
-        it is rounding.
+        """The norm of the gradient at w = 0 and the best intercept; zero if it is rounding error.
 
-        `objective` and `design` are those of all rows or of a sample; the intercept is at its best.
+        `objective` and `design` are those of all rows or of a sample.
         """
-        pull = _centred(objective, design).gradient_at_zero()
-        gradient = design.adjoint(pull)
-        # Terms of the size of a column's mean cancel down to their rounding.
-        size = (np.abs(self.mean) / self.unit + 1.0) * np.abs(pull).sum()
+        g = _without_intercept(objective, design).gradient_at_zero()
+        gradient = design.adjoint(g)
+        # Terms of the size of a column's mean cancel to rounding error.
+        size = (np.abs(self.mean) / self.unit + 1.0) * np.abs(g).sum()
         if np.all(np.abs(gradient) <= 10.0 * _ROUNDING * size):
             return 0.0
         return float(np.linalg.norm(gradient))
@@ -102,16 +100,16 @@ class Units:
 def column_units(objective: Any, design: Design) -> Units:
     """The units of the columns of a design for an objective.
 
-    Cost: a pass over a small sample of the rows, and one over all rows where that does not do.
+    Cost: a pass over a small sample of the rows, and one over all rows where that is not enough.
     """
     centred = design.has_intercept or objective.shift_invariant
-    squared = _centred(objective.squared(), design)
-    found, looked_at_all = _of_sample(squared, design, centred)
+    squared = _without_intercept(objective.squared(), design)
+    found, of_all_rows = _of_sample(squared, design, centred)
     unseen = ~_varies(*found[:2])
     unseen[unseen.size - design.has_intercept :] = False
-    if unseen.any() and not looked_at_all:
-        of_all = _of_all_rows(squared, design, centred)
-        found = of_all if unseen.all() else np.where(unseen, of_all, found)
+    if unseen.any() and not of_all_rows:
+        exact = _of_all_rows(squared, design, centred)
+        found = exact if unseen.all() else np.where(unseen, exact, found)
     mean, unit, stored = found
     constant = np.flatnonzero(~_varies(mean, unit))
     unit[constant] = np.where(mean[constant] != 0.0, np.abs(mean[constant]), 1.0)
@@ -119,7 +117,7 @@ def column_units(objective: Any, design: Design) -> Units:
     if sparse.any():
         sparse[constant] = False
         unit[sparse] = _rounded(unit[sparse])
-        mean[stored < 1.0 - 1e-9] = 0.0  # an entry that is not stored stays zero
+        mean[stored < 1.0 - 1e-9] = 0.0  # entries that are not stored stay zero
     if design.has_intercept:
         mean[-1], unit[-1] = 0.0, 1.0
     if not centred:
@@ -128,56 +126,50 @@ def column_units(objective: Any, design: Design) -> Units:
 
 
 def _rounded(unit: Vector) -> Vector:
-    """The median unit times powers of `_SPARSE_STEP`."""
+    """The median unit times powers of `_SPARSE_RATIO`."""
     if not unit.size:
         return unit
     typical = np.median(unit)
-    steps = np.rint(np.log10(unit / typical) / np.log10(_SPARSE_STEP))
+    steps = np.rint(np.log10(unit / typical) / np.log10(_SPARSE_RATIO))
     out, others = np.full(unit.size, typical), np.flatnonzero(steps)
-    out[others] *= _SPARSE_STEP ** steps[others]
+    out[others] *= _SPARSE_RATIO ** steps[others]
     return out
 
 
 def _is_sparse(design: Design) -> bool:
-    """Whether a dense copy of rows would cost far more than the rows as they are stored."""
+    """Whether a dense copy of rows would be far larger than the stored entries."""
     return design.n_rows * design.n_columns > _DENSE_COST * design.n_entries
 
 
 def _varies(mean: Vector, unit: Vector) -> NDArray[np.bool_]:
-    """Columns whose unit is not zero, rounding or out of reach."""
+    """Columns whose unit is finite and above rounding error."""
     return (unit > _ROUNDING * np.abs(mean)) & np.isfinite(unit)
 
 
-def _centred(objective: Any, design: Design) -> Any:
-    """The objective as a function of the columns alone: with the best intercept, where there is
-    one.
-    """
-    return (
-        Profiled(objective)
-        if design.has_intercept and isinstance(objective, Pointwise)
-        else objective
-    )
+def _without_intercept(objective: Any, design: Design) -> Any:
+    """The objective with the best intercept in place of an intercept column."""
+    profiled = design.has_intercept and isinstance(objective, Pointwise)
+    return Profiled(objective) if profiled else objective
 
 
 def _row_shares(squared: Any, design: Design) -> Vector:
     """The share of each row in the objective."""
-    rows = squared.pointwise if isinstance(squared, Profiled) else squared
+    rows = getattr(squared, "row_objective", squared)
     weight = rows.at(np.zeros(design.n_rows)).curvature_diagonal()
     return weight / weight.sum()
 
 
 def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, bool]:
-    """Means, units and stored shares of the columns (zeros: not known), and whether these are those
-    of all rows.
+    """Means, units and stored shares of the columns, and whether all rows were used.
 
-    Few columns are copied at a time. Where that would cost more than a pass over X, or X is sparse,
-    nothing is.
+    Zeros (unknown) where X is sparse, or where copies of columns, a few at a time, would cost more
+    than a pass over X.
     """
     n, d = design.n_rows, design.n_columns
-    room = max(n, _SMALL_COPY)
+    copy_size = max(n, _SMALL_COPY)
     size = n if n <= 2 * _SAMPLE_ROWS else _SAMPLE_ROWS
-    width = max(1, room // size)
-    if -(-d // width) * size > 2 * room or _is_sparse(design):
+    width = max(1, copy_size // size)
+    if -(-d // width) * size > 2 * copy_size or _is_sparse(design):
         return np.zeros((3, d)), False
     if size < n:
         sample = squared.sample(size, np.random.default_rng(2))
@@ -198,14 +190,10 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
 
 
 def _of_all_rows(squared: Any, design: Design, centred: bool) -> Vector:
-    """Means, units and stored shares from sums over all rows, which see their spread and not that
-    within groups.
-    """
+    """Means, units and stored shares from moments over all rows, regardless of groups."""
     share = _row_shares(squared, design)
     near = None
-    if centred and not _is_sparse(
-        design
-    ):  # squares of a column far from zero lose its variation to rounding
+    if centred and not _is_sparse(design):  # squares of a column with a large mean would cancel
         some = np.flatnonzero(share)
         some = some[:: max(1, some.size // 64)]
         near = design.rows(some).adjoint(np.full(some.size, 1.0 / some.size))
@@ -216,6 +204,6 @@ def _of_all_rows(squared: Any, design: Design, centred: bool) -> Vector:
 
 
 def _with_units(mean: Vector, square: Vector, stored: Vector) -> Vector:
-    """Rows: mean, unit, stored share. A column that is stored nowhere counts as stored."""
+    """Rows: mean, unit, stored share. A column without stored entries counts as stored."""
     stored = np.where(stored > 0.0, stored, 1.0)
     return np.stack([mean, np.sqrt(np.maximum(square, 0.0) / stored), stored])
