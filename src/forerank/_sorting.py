@@ -85,9 +85,14 @@ def sort_by_group(order, group, first):  # type: ignore[no-untyped-def]
     return out
 
 
-def largest(values: NDArray, count: int) -> Index:
-    """Positions of the `count` largest values, in descending order; ties by position."""
+def largest(values: NDArray, count: int, *, stable: bool = True) -> Index:
+    """Positions of the `count` largest values, in descending order; ties by position if `stable`.
+
+    Of values equal to the last one, any are taken.
+    """
     if count >= values.size:
         return np.argsort(-values, kind="stable")
-    some = np.sort(np.argpartition(-values, count - 1)[:count])
+    some = np.argpartition(-values, count - 1)[:count]
+    if stable:
+        some.sort()
     return some[np.argsort(-values[some], kind="stable")]

@@ -1,3 +1,4 @@
+import importlib
 import sys
 import tracemalloc
 import warnings
@@ -374,7 +375,8 @@ class TestBadInput:
     def test_unconverged_fits_warn_with_the_certificate(self):
         X, y = data()
         with pytest.warns(
-            ConvergenceWarning, match="after 1 step .max_iter=1. at a relative gradient norm of"
+            ConvergenceWarning,
+            match="after 1 iteration .max_iter=1. at a relative gradient norm of",
         ):
             PairwiseRanker("logistic", tol=1e-9, max_iter=1).fit(X, y)
 
@@ -549,7 +551,8 @@ class TestHingeOnRows:
             settings["progress"].w = np.ones(5)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("forerank.solvers.pointwise_dual.dual_descent", interrupted)
+        module = importlib.import_module("forerank.solvers.pointwise_dual")
+        monkeypatch.setattr(module, "dual_descent", interrupted)
         ranker = PointwiseRanker("hinge")
         with pytest.raises(KeyboardInterrupt):
             ranker.fit(X, y)

@@ -146,12 +146,12 @@ class TestRounds:
 
 class TestBins:
     def test_a_bin_for_each_of_few_values(self):
-        cuts = boosting._cuts(np.array([3.0, 1.0, 1.0, 2.0]), 256)
+        cuts = boosting._bin_edges(np.array([3.0, 1.0, 1.0, 2.0]), 256)
         assert_array_equal(cuts, [1.5, 2.5])
 
     def test_many_values_are_shared_out_evenly(self):
         values = np.random.default_rng(0).standard_normal(10_000) ** 3
-        codes = np.searchsorted(boosting._cuts(values, 256), values)
+        codes = np.searchsorted(boosting._bin_edges(values, 256), values)
         sizes = np.bincount(codes)
         assert sizes.size == 256
         assert sizes.min() >= 35
@@ -159,7 +159,7 @@ class TestBins:
 
     def test_a_heavy_value_leaves_bins_for_the_others(self):
         values = np.concatenate([np.zeros(9000), np.arange(1.0, 1001.0)])
-        cuts = boosting._cuts(values, 16)
+        cuts = boosting._bin_edges(values, 16)
         assert cuts[0] == 0.5
         assert np.all(np.diff(cuts) > 0)
 
@@ -172,7 +172,7 @@ class TestBins:
             assert RankBoost(1).fit(X, y).score(X, y) == 1.0
 
     def test_constant_columns_rank_nothing(self):
-        with pytest.warns(UserWarning, match="RankBoost found nothing to learn"):
+        with pytest.warns(UserWarning, match="RankBoost: the optimum gives all rows"):
             fitted = RankBoost().fit(np.ones((10, 2)), np.arange(10) % 2)
         assert fitted.stumps_ == []
         assert_allclose(fitted.feature_importances_, 0.0)
@@ -203,7 +203,7 @@ class TestUse:
         assert [s.column for s in parts.stumps_] == [s.column for s in whole.stumps_]
         assert_allclose([s.step for s in parts.stumps_], [s.step for s in whole.stumps_], rtol=1e-9)
         with pytest.raises(
-            ValueError, match="keeps the 20 rounds fitted before, more than n_estimators=10"
+            ValueError, match="keeps the 20 rounds of the last fit, more than n_estimators=10"
         ):
             parts.set_params(n_estimators=10).fit(X, y)
 
@@ -219,7 +219,7 @@ class TestUse:
 
     def test_an_interruption_keeps_the_rounds_so_far(self, monkeypatch):
         X, y = data()
-        find, calls = boosting._best_cut, []
+        find, calls = boosting._best_stump, []
 
         def interrupted(*arguments):
             calls.append(1)
@@ -227,7 +227,7 @@ class TestUse:
                 raise KeyboardInterrupt
             return find(*arguments)
 
-        monkeypatch.setattr(boosting, "_best_cut", interrupted)
+        monkeypatch.setattr(boosting, "_best_stump", interrupted)
         ranker = RankBoost(50)
         with pytest.raises(KeyboardInterrupt):
             ranker.fit(X, y)

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet, metrics
 from forerank.data.datasets import cut_into_grades, make_randnet, make_randpoly
 from forerank.design import make_design
-from forerank.estimators.rank_net import _Network
 from forerank.objectives import AllPairs
+from forerank.solvers.network import Network
 from forerank.solvers.units import column_units
 
 
@@ -35,13 +35,13 @@ class TestBackPropagation:
     def test_gradient_is_the_derivative(self, hidden_units, sparse):
         X, y = data(n=60)
         rows = sp.csr_array(X) if sparse else X
-        network, objective = _Network(5, hidden_units), AllPairs(y, "logistic")
+        network, objective = Network(5, hidden_units), AllPairs(y, "logistic")
         w = network.draw(np.random.RandomState(0)) + 0.1
 
         def value(w):
             return objective.at(network.scores(rows, w)).value
 
-        gradient = network.back(
+        gradient = network.back_propagate(
             rows, network.hidden(rows, w), w, objective.at(network.scores(rows, w)).gradient
         )
         difference = [(value(w + e) - value(w - e)) / 2e-5 for e in 1e-5 * np.eye(w.size)]
@@ -49,14 +49,16 @@ class TestBackPropagation:
 
     def test_rows_in_chunks_add_up(self):
         X, _ = data(n=30_000, d=40)
-        network = _Network(40, 5)
+        network = Network(40, 5)
         w = network.draw(np.random.RandomState(0))
         g = np.random.default_rng(0).standard_normal(30_000)
-        (first, second), (bias,) = network.parts(w)
+        (first, second), (bias,) = network.layers(w)
         hidden = np.tanh(X @ first + bias)
         pull = (1 - hidden**2) * np.outer(g, second)
         expected = np.concatenate([(X.T @ pull).ravel(), hidden.T @ g, pull.sum(axis=0)])
-        assert_allclose(network.back(X, network.hidden(X, w), w, g), expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(
+            network.back_propagate(X, network.hidden(X, w), w, g), expected, rtol=1e-9, atol=1e-9
+        )
 
 
 class TestFit:
@@ -72,18 +74,21 @@ class TestFit:
         X, y = make_randnet(400, 10, 3, random_state=0)
         fitted = RankNet(4, graph="order", alpha=1e-3, random_state=0).fit(X, y)
         assert fitted.optimality_ <= 1e-3
-        network, objective = _Network(10, 4), AllPairs(y, "logistic")
+        network, objective = Network(10, 4), AllPairs(y, "logistic")
         units = column_units(objective, make_design(X))
 
         def gradient_norm(w, alpha):
             g = objective.at(network.scores(X, w)).gradient
-            gradient = network.back(X, network.hidden(X, w), w, g) + alpha * network.decayed() * w
-            weights, (bias,) = network.parts(gradient)
+            gradient = (
+                network.back_propagate(X, network.hidden(X, w), w, g)
+                + alpha * network.penalised() * w
+            )
+            weights, (bias,) = network.layers(gradient)
             weights[0][:] = (weights[0] - np.outer(units.mean, bias)) / units.unit[:, None]
             return np.linalg.norm(gradient)
 
         w = np.concatenate([part.ravel() for part in (*fitted.coefs_, *fitted.intercepts_)])
-        start = network.outwards(network.draw(np.random.RandomState(0)), units)
+        start = network.to_columns(network.draw(np.random.RandomState(0)), units)
         assert_allclose(
             gradient_norm(w, 1e-3) / gradient_norm(start, 0.0), fitted.optimality_, rtol=1e-6
         )
@@ -159,14 +164,16 @@ class TestFit:
 
     @pytest.mark.parametrize("hidden_units", [0, 3])
     def test_rows_that_are_all_alike_have_nothing_to_learn(self, hidden_units):
-        with pytest.warns(UserWarning, match="RankNet found nothing to learn: the start"):
+        with pytest.warns(UserWarning, match="RankNet: the optimum gives all rows the same score"):
             fitted = RankNet(hidden_units, random_state=0).fit(np.ones((40, 2)), np.arange(40) % 2)
         assert fitted.optimality_ == 0.0
         assert fitted.n_iter_ == 0
 
     def test_a_fit_that_runs_out_of_digits_says_so(self):
         X, y = data()
-        with pytest.warns(ConvergenceWarning, match="no step improves on it in the precision of X"):
+        with pytest.warns(
+            ConvergenceWarning, match="no step improves the objective in the precision of X"
+        ):
             RankNet(0, graph="order", tol=1e-12).fit(X.astype(np.float32), y)
 
     def test_an_interruption_keeps_the_latest_weights(self, monkeypatch):
@@ -190,7 +197,7 @@ class TestFit:
     def test_unconverged_fits_say_so(self):
         X, y = data()
         with pytest.warns(
-            ConvergenceWarning, match=r"RankNet stopped after 2 steps \(max_iter=2\)"
+            ConvergenceWarning, match=r"RankNet stopped after 2 iterations \(max_iter=2\)"
         ):
             RankNet(graph="order", random_state=0, max_iter=2).fit(X, y)
 
@@ -258,7 +265,7 @@ class TestGenerators:
         ("target", "n_grades", "message"),
         [
             ([1.0, np.nan], 2, "finite"),
-            ([], 2, "at least one"),
+            ([], 2, "non-empty"),
             ([1.0, 2.0], 1, "n_grades must be at least 2"),
         ],
     )

@@ -156,7 +156,7 @@ class TestRankNCG:
 
     @pytest.mark.parametrize("sums", SUMS)
     def test_rows_that_are_all_alike_have_nothing_to_learn(self, sums):
-        with pytest.warns(UserWarning, match="RankNCG found nothing to learn: the start"):
+        with pytest.warns(UserWarning, match="RankNCG: the optimum gives all rows the same score"):
             fitted = RankNCG(sums).fit(np.full((300, 2), 0.3), np.arange(300) % 2)
         assert fitted.n_iter_ == 0
         assert fitted.optimality_ == 0.0
@@ -175,7 +175,7 @@ class TestRankNCG:
     def test_unconverged_fits_say_so(self):
         X, y = data()
         with pytest.warns(
-            ConvergenceWarning, match=r"RankNCG stopped after 2 steps \(max_iter=2\)"
+            ConvergenceWarning, match=r"RankNCG stopped after 2 iterations \(max_iter=2\)"
         ):
             RankNCG(graph="order", max_iter=2).fit(X, y)
 

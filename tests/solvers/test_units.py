@@ -179,7 +179,7 @@ def test_constant_columns_teach_nothing():
     X, y = np.full((60, 2), 1e12 / 3.0), np.arange(60) % 2
     for ranker in (PairwiseRanker(), PointwiseRanker(), RankNCG()):
         with pytest.warns(
-            UserWarning, match=f"{type(ranker).__name__} found nothing to learn: the start"
+            UserWarning, match=f"{type(ranker).__name__}: the optimum gives all rows the same score"
         ):
             ranker.fit(X, y)
         assert ranker.optimality_ == 0.0

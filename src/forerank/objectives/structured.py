@@ -123,7 +123,7 @@ class RankWeightedHinge:
         """
         negative = s[self._negatives]
         if self._equal:
-            order = largest(negative, self._n_ranks)
+            order = largest(negative, self._n_ranks, stable=False)
             slopes, margins = self._shares[0][: order.size + 1], self._shares[1][: order.size + 1]
         else:
             order = largest(negative, negative.size)
