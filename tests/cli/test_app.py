@@ -62,7 +62,7 @@ def test_options_for_types_and_labels(tmp_path):
     printed = run(*fit, options).stdout
     excluded = "1 of 300 rows without a label are left out"
     assert excluded in printed
-    assert "age: 1 of 299 values is no number ('unknwon' in line 9): taken as missing" in printed
+    assert "age: 1 of 299 values is not a number ('unknwon' in line 9): taken as missing" in printed
     assert "(--number, --category, --text or --ignore COLUMN)" in printed
     assert "' yes' (1) as 'yes'" in printed
     kinds = {"age": "number", "zip": "category", "city": "category"}

@@ -51,7 +51,7 @@ BAD = [
     ("junk.npz", JUNK, "cannot be read as a NumPy archive"),
     ("quote.csv", b'x,y\n1,yes\n2,"no\n3,yes\n', "line 3: a quote opens here and never closes"),
     ("utf16.csv", "x,y\n1,2\n".encode("utf-16-le"), "UTF-16 without a byte order mark"),
-    ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not text in UTF-8: the byte 0xE9 is 'é'"),
+    ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not UTF-8 text: the byte 0xE9 is 'é'"),
     ("plain.npz", b"x,y\n1,2\n", "cannot be read as a NumPy archive"),
     ("none.csv", None, "there is no such file"),
 ]
@@ -74,7 +74,7 @@ def test_wrong_delimiter_and_missing_qid(tmp_path):
     csv.write_text("x;y\n1;yes\n2;no\n")
     assert "is the delimiter another one" in fails("fit", csv, "-t y --delimiter , -o", out)
     svm.write_text("1 1:2\n0 1:3\n")
-    assert "a.svm: there is no qid in it" in fails("fit", svm, "--group qid -o", out)
+    assert "a.svm: it has no groups" in fails("fit", svm, "--group qid -o", out)
     svm.write_text("1 1:2\n0 1:x\n")
     assert "a.svm, line 2: not a line of svmlight" in fails("fit", svm, "-o", out)
 

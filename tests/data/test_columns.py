@@ -55,7 +55,7 @@ def test_columns_are_told_apart():
     assert plan.texts == ["note"]
     assert plan.dates == ["seen"]
     assert plan.left_out == {
-        "row": "an id: every whole number of a range once",
+        "row": "an id: every integer of a range once",
         "key": "an id: another string in nearly every row",
         "country": "the same in every row",
         "nothing": "empty",
@@ -103,7 +103,7 @@ def test_whole_numbers_beyond_doubles_are_names(kind):
     repeated = pd.Series([2**62 + k % 2 for k in range(N)]).astype(kind)
     frame = as_frame(pd.DataFrame({"h": hashes, "r": repeated, "x": np.arange(N) % 7}))
     plan = plan_columns(frame)
-    assert plan.left_out == {"h": "an id: another whole number beyond 2^53 in nearly every row"}
+    assert plan.left_out == {"h": "an id: another integer beyond 2^53 in nearly every row"}
     assert (plan.numbers, plan.categories) == (["x"], ["r"])
     assert plan.transformer().fit(frame).get_feature_names_out().tolist() == [
         "x",

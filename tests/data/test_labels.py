@@ -25,7 +25,7 @@ LABELS = [
     (
         ["a", "b", "c", "a"],
         None,
-        "'y' has 3 different labels ('a', 'b', 'c'); name the positive one",
+        "'y' has 3 different labels ('a', 'b', 'c'); set the parameter positive",
     ),
     (["a", "a", "a", "a"], None, "all labels in 'y' are 'a'"),
     (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here (1 of 4 rows has none)"),

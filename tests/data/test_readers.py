@@ -152,8 +152,8 @@ def test_blocks_are_those_of_the_csv_module(tmp_path_factory, rows, end, block):
         ),
         ("a.csv", b"a,a\n1,2\n", "a.csv, line 1: the header names the column 'a' more than once"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "not a text file"),
-        ("a.csv", b"\xff,b\n1,2\n", "line 1: not text in UTF-8: the byte 0xFF"),
-        ("a.csv", "a,b\n1,é\n".encode("latin1"), "a.csv, line 2: not text in UTF-8"),
+        ("a.csv", b"\xff,b\n1,2\n", "line 1: not UTF-8 text: the byte 0xFF"),
+        ("a.csv", "a,b\n1,é\n".encode("latin1"), "a.csv, line 2: not UTF-8 text"),
         ("a.csv.gz", b"a,b\n1,2\n", "a.csv.gz: cannot be read"),
         (
             "a.csv.gz",
@@ -163,8 +163,8 @@ def test_blocks_are_those_of_the_csv_module(tmp_path_factory, rows, end, block):
         ("a.parquet", b"PAR1 is not enough", "cannot be read as Parquet"),
         ("a.feather", b"ARROW1 is not enough", "cannot be read as Feather"),
         ("a.svm", b"1 1:2\n", "a matrix without column names"),
-        ("a.xls", b"1", "the suffix says nothing"),
-        ("a", b"1", "the suffix says nothing"),
+        ("a.xls", b"1", "the suffix does not tell the format"),
+        ("a", b"1", "the suffix does not tell the format"),
     ],
 )
 def test_bad_tables_are_named_in_one_line(tmp_path, name, data, message):
@@ -180,7 +180,7 @@ def test_bad_tables_are_named_in_one_line(tmp_path, name, data, message):
 def test_another_kind_of_file_is_recognised(tmp_path, kind):
     path = written(tmp_path, f".{kind}").rename(tmp_path / "table.csv")
     with pytest.raises(
-        DataFileError, match=f"this is {kind.capitalize()}, not text; name its format"
+        DataFileError, match=f"this is {kind.capitalize()}, not text; pass its format"
     ) as caught:
         read_table(path)
     assert caught.value.arguments == {"format": kind}
@@ -327,7 +327,7 @@ def test_encodings(tmp_path, encoding, packed):
         assert caught.value.arguments == {
             "encoding": "utf-16-le" if encoding == "utf-16-le" else "cp1252"
         }
-        assert "name the encoding" in str(caught.value)
+        assert "pass the encoding" in str(caught.value)
         assert usual_encoding(path, encoding) == encoding
     assert usual_encoding(plain, encoding) is None
 
@@ -338,7 +338,7 @@ def test_encodings_that_are_none(tmp_path):
     for encoding in ("utf8000", "base64", "rot13"):
         with pytest.raises(DataFileError, match=f"there is no encoding '{encoding}'"):
             read_table(path, encoding=encoding)
-    with pytest.raises(DataFileError, match="not text in the encoding that was named"):
+    with pytest.raises(DataFileError, match="not text in the given encoding"):
         read_table(path, encoding="cp1252")
     with pytest.raises(DataFileError, match="encoding applies to CSV and TSV files only"):
         read_table(written(tmp_path, ".parquet"), encoding="cp1252")
@@ -347,7 +347,7 @@ def test_encodings_that_are_none(tmp_path):
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".parquet", ".feather"])
 def test_a_format_goes_before_the_suffix(tmp_path, kind):
     path = written(tmp_path, kind).rename(tmp_path / "table.dat")
-    with pytest.raises(DataFileError, match="name its format") as caught:
+    with pytest.raises(DataFileError, match="pass its format") as caught:
         read_table(path)
     assert caught.value.arguments == {"format": "csv"}
     assert read_table(path, format=kind[1:])["age"].tolist() == [31, 45, 28]

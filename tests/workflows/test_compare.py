@@ -843,7 +843,7 @@ def test_the_command_prints_a_table_and_the_result(csv, tmp_path):
 def test_the_command_says_in_one_line_what_is_wrong(csv, tmp_path):
     for words, said in (
         ((csv, "-t", "z", "-m", PAIRS), "z"),
-        ((csv, "-m", PAIRS), "name the target"),
+        ((csv, "-m", PAIRS), "no target was given"),
         ((csv, "-t", "y", "-m", "Foo"), "There is no ranker"),
         ((csv, "-t", "y", "-m", PAIRS, "--metric", "f1"), "f1"),
         ((csv, "-t", "y", "-m", PAIRS, "--record", csv), "choose another output file"),

@@ -105,7 +105,7 @@ def test_numbers_in_disguise_are_named(tmp_path):
     )
     frame.loc[30, "late"] = "oops"
     notes = " ".join(fit(frame, "y", check=0).notes)
-    assert "late: 1 of 60 values is no number ('oops' in row 31): taken as missing" in notes
+    assert "late: 1 of 60 values is not a number ('oops' in row 31): taken as missing" in notes
     assert "left out money: not read as numbers, being written like '$" in notes
     # A decimal comma, where the delimiter leaves no doubt.
     frame[["z", "y"]].to_csv(tmp_path / "eu.csv", index=False, sep=";", decimal=",")
@@ -160,7 +160,7 @@ def test_one_bad_word_among_numbers_is_named(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     model = fit(path, "y", ranker="PairwiseRanker", check=0)
     place = "line 1,203" if suffix == "csv" else "row 1,202"
-    note = f"age: 1 of 2,000 values is no number ('unknwon' in {place}): taken as missing"
+    note = f"age: 1 of 2,000 values is not a number ('unknwon' in {place}): taken as missing"
     assert any(each.startswith(note) for each in model.notes)
     assert model.columns == {"age": "number", "z": "number"}
     plain = fit(frame, "y", ranker="PairwiseRanker", check=0)
@@ -247,7 +247,7 @@ def test_the_encoding_of_a_model_is_for_files_that_are_not_in_utf8(tmp_path):
     for encoding in ("cp1252", "utf-8", "utf-16"):
         frame.to_csv(tmp_path / f"{encoding}.csv", index=False, encoding=encoding)
     with pytest.raises(
-        DataFileError, match=r"0xFC is 'ü' in cp1252.*name the encoding|0xE1 is 'á'"
+        DataFileError, match=r"0xFC is 'ü' in cp1252.*pass the encoding|0xE1 is 'á'"
     ):
         fit(tmp_path / "cp1252.csv", "y")
     model = fit(tmp_path / "cp1252.csv", "y", encoding="cp1252", check=0)
@@ -273,7 +273,7 @@ def test_the_encoding_of_a_model_is_for_files_that_are_not_in_utf8(tmp_path):
 def test_a_format_for_a_file_without_a_suffix(tmp_path):
     frame = table(100)
     frame.to_csv(tmp_path / "rows.dat", index=False)
-    with pytest.raises(DataFileError, match="name its format"):
+    with pytest.raises(DataFileError, match="pass its format"):
         fit(tmp_path / "rows.dat", "y")
     model = fit(tmp_path / "rows.dat", "y", format="csv", check=0)
     found = evaluate(model, tmp_path / "rows.dat", format="csv")

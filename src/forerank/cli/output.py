@@ -25,8 +25,8 @@ EXTRAS = {"jinja2": "report", "matplotlib": "plots", "onnx": "onnx"}
 EXTRAS |= dict.fromkeys(("pandas", "pyarrow", "skops"), "files")
 # Advice at the end of the library's notes, and the option with which a command follows it.
 _OPTION_OF_ADVICE = {
-    "name the type of the column": "--number, --category, --text or --ignore COLUMN",
-    "name the positive one": "--positive LABEL",
+    "set the type of the column": "--number, --category, --text or --ignore COLUMN",
+    "set the parameter positive": "--positive LABEL",
 }
 
 # --- Errors and exit codes ---

@@ -65,7 +65,7 @@ def _arrays(path: Any) -> dict[str, NDArray]:
         problem += ", which its suffix says it is"
         if is_text:
             problem, arguments = (
-                f"{problem}; if it is a text file, name its format",
+                f"{problem}; if it is a text file, pass its format",
                 {"format": "csv"},
             )
         raise DataFileError(path, problem, arguments=arguments)

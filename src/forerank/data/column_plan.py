@@ -165,7 +165,7 @@ def _kind(column: Any) -> tuple[str, str | None]:
     from pandas.api import types
 
     if holds_containers(column):
-        return "", "lists, bytes or other values that are no text and no number"
+        return "", "lists, bytes or other values that are neither text nor number"
     codes, values = distinct(column)
     n_missing = int(np.count_nonzero(codes < 0))
     if n_missing == len(column):
@@ -181,9 +181,9 @@ def _kind(column: Any) -> tuple[str, str | None]:
             if len(values) < max(len(column), _ID_ROWS):
                 return "numbers", None
             if np.ptp(values) == len(values) - 1:
-                return "", "an id: every whole number of a range once"
+                return "", "an id: every integer of a range once"
             if _ID_NAME.search(str(column.name)):
-                return "", "an id by its name: another whole number in every row"
+                return "", "an id by its name: another integer in every row"
         return "numbers", None
     n_known = len(column) - n_missing
     is_text = _mean_words(values) >= _WORDS_OF_A_TEXT
@@ -208,12 +208,12 @@ def _id_reason(values: Any) -> str:
     some = [str(value) for value in values[:: max(1, len(values) // _EXAMINED_VALUES)]]
     first = next((value for value in map(str, values) if not is_number(value)), None)
     if first is not None and np.mean([is_number(value) for value in some]) > 0.5:
-        return f"words among its numbers, such as {first!r}: mend them"
+        return f"strings among its numbers, such as {first!r}: correct them"
     if first is not None and np.mean([bool(_LIKE_A_NUMBER.match(value)) for value in some]) > 0.5:
         return f"not read as numbers, being written like {first!r}"
     integers = all(_INTEGER.fullmatch(value) for value in some)
     if integers and any(abs(int(value)) > LARGEST_EXACT for value in some):
-        return "an id: another whole number beyond 2^53 in nearly every row"
+        return "an id: another integer beyond 2^53 in nearly every row"
     return "an id: another string in nearly every row"
 
 

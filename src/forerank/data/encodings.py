@@ -63,7 +63,7 @@ def file_errors(path: Any) -> Iterator[None]:
     except CsvProblem as problem:
         raise DataFileError(path, problem.problem, problem.line, problem.arguments) from None
     except UnicodeError as error:
-        text = f"not text in the encoding that was named ({first_line(error)})"
+        text = f"not text in the given encoding ({first_line(error)})"
         raise DataFileError(path, text) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataFileError(path, f"cannot be read ({first_line(error)})") from None
@@ -115,10 +115,10 @@ def encoding_problem(text: bytes, line: int) -> CsvProblem:
     except UnicodeDecodeError as error:
         byte, line = text[error.start : error.start + 1], line + text.count(b"\n", 0, error.start)
     else:
-        return CsvProblem("not text in UTF-8; name the encoding of the file", line, advice)
+        return CsvProblem("not UTF-8 text; pass the encoding of the file", line, advice)
     character = f"{byte.decode('cp1252', 'replace')!r} in cp1252 (Windows, Latin-1)"
-    problem = f"not text in UTF-8: the byte 0x{byte.hex().upper()} is {character}; name the"
-    return CsvProblem(f"{problem} encoding of the file, or save it in UTF-8", line, advice)
+    problem = f"not UTF-8 text: the byte 0x{byte.hex().upper()} is {character}; pass the"
+    return CsvProblem(f"{problem} encoding of the file, or save it as UTF-8", line, advice)
 
 
 def binary_problem(text: bytes) -> CsvProblem:
@@ -127,12 +127,12 @@ def binary_problem(text: bytes) -> CsvProblem:
     """
     for begin, name in ((b"PAR1", "Parquet"), (b"ARROW1", "Feather")):
         if text.startswith(begin):
-            problem = f"this is {name}, not text; name its format"
+            problem = f"this is {name}, not text; pass its format"
             return CsvProblem(problem, arguments={"format": name.lower()})
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         zeros, others = text[first:400:2], text[1 - first : 40 : 2]
         if zeros.count(b"\x00") > 0.8 * len(zeros) and b"\x00" not in others:
-            problem = "this looks like UTF-16 text without a byte order mark; name the encoding "
-            problem += f"{encoding}, or save it in UTF-8"
+            problem = "this looks like UTF-16 text without a byte order mark; pass the encoding "
+            problem += f"{encoding}, or save the file as UTF-8"
             return CsvProblem(problem, arguments={"encoding": encoding})
     return CsvProblem("this is not a text file")

@@ -1,9 +1,4 @@
-"""Folds of cross-validation: the same for every method, and for comparison and report.
-
-folds = make_folds(5, y, groups, seed=0)
-for train, test in folds.splits: ...
-folds.notes   # why there are fewer folds than requested
-"""
+"""Folds of cross-validation: the same for every method, and for comparison and report."""
 
 import warnings
 from dataclasses import dataclass, field

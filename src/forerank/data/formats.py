@@ -73,6 +73,6 @@ def file_kind(path: Any, format: str | None = None) -> str:
     kind = _FORMATS.get(suffix_of(path))
     if kind is None:
         known = f"known are {', '.join(sorted(_FORMATS))}, also with .gz or .bz2"
-        problem = f"the suffix says nothing about what is in it; {known}; name its format"
+        problem = f"the suffix does not tell the format; {known}; pass its format"
         raise DataFileError(path, problem, arguments={"format": "csv"})
     return kind

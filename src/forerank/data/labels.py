@@ -1,13 +1,8 @@
-"""Labels of rows: two classes of which one is positive, or grades.
+"""Labels of rows: two classes of which one is positive, or grades."""
 
-labels = read_labels(frame["bought"], "bought", positive="yes")
-labels.y           # True for the positive rows; integers for grades
-labels.classes     # {"yes": 120, "no": 880}
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +16,12 @@ __all__ = ["Labels", "is_unlabelled", "label_text", "read_labels"]
 _MOST_GRADES = 32
 # Names of a positive class, in small letters, that are understood without a note.
 _POSITIVE_NAMES = ("y", "yes", "t", "true", "p", "pos", "positive")
-# Labels that a message lists.
+# Number of labels that a message lists.
 _LABELS_SHOWN = 6
+# Advice where the positive label is unknown, and the argument that it means.
+_ADVICE, _ARGUMENTS = "set the parameter positive", {"positive": "LABEL"}
+
+Error: TypeAlias = Callable[..., Exception]
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,8 @@ class Labels:
         return self.positive is None
 
 
-def _label_error(
-    problem: str, row: int | None = None, arguments: Mapping[str, Any] | None = None
-) -> Exception:
-    return ValueError(problem if row is None else f"row {row + 1:,}: {problem}")
-
-
 def read_labels(
-    column: Any,
-    target: str,
-    positive: Any = None,
-    negative: str | None = None,
-    error: Callable[..., Exception] = _label_error,
+    column: Any, target: str, positive: Any, error: Error, negative: str | None = None
 ) -> Labels:
     """Labels of a column.
 
@@ -77,20 +66,22 @@ def read_labels(
     column : array, or series of a frame from `forerank.data.frames.as_frame`
     target : str
         Name of the column, for messages.
-    positive : label, optional
-        The positive class. By default the larger of two labels; numbers of more than two values are
+    positive : label or None
+        The positive class; None for the larger of two labels. Numbers of more than two values are
         grades.
+    error : callable
+        Makes the exception from a message, a row (counted from 0) and helpful arguments, as
+        `forerank.data.source.DataSource.error` does.
     negative : label, optional
         The only other label that may occur.
-    error : callable
-        Makes the exception from a message, a row (counted from 0) and helpful arguments.
     """
     codes, values, notes = _coded(column, target)
     if (codes < 0).any():
         n_missing = int(np.count_nonzero(codes < 0))
-        problem = f"the label {target!r} is missing here ({n_missing:,} of {codes.size:,} rows "
-        problem += f"{'has' if n_missing == 1 else 'have'} none); give it, or skip the rows without"
-        raise error(f"{problem} a label", int(np.argmax(codes < 0)), {"skip_unlabelled": True})
+        has = f"{n_missing:,} of {codes.size:,} rows {'has' if n_missing == 1 else 'have'} none"
+        problem = f"the label {target!r} is missing here ({has}); give it, or skip the rows"
+        row, advice = int(np.argmax(codes < 0)), {"skip_unlabelled": True}
+        raise error(f"{problem} without a label", row, advice)
     ascending = np.argsort(values)
     shown = _listed(values[ascending])
     if values.size < 2:
@@ -113,15 +104,13 @@ def read_labels(
     if values.size == 2:
         low, high = values[ascending]
         if isinstance(high, str) and not is_number(high) and high.lower() not in _POSITIVE_NAMES:
-            note = f"{high!r} is taken for the positive label, being the later word; if it is not,"
-            notes.append(f"{note} name the positive one")
+            note = f"{high!r} is taken for the positive label, being the last in alphabetical order"
+            notes.append(f"{note}; if it is not, {_ADVICE}")
         return _classes(codes == ascending[1], label_text(high), label_text(low), notes)
     if values.size > _MOST_GRADES:
-        problem = (
-            f"{target!r} has {values.size} different numbers; a ranker takes two classes or up"
-        )
-        problem += f" to {_MOST_GRADES} grades. Cut it into grades, or name the positive value"
-        raise error(problem, arguments={"positive": "LABEL"})
+        problem = f"{target!r} has {values.size} different numbers; a ranker accepts two classes "
+        problem += f"or up to {_MOST_GRADES} grades. Bin them into grades, or {_ADVICE}"
+        raise error(problem, arguments=_ARGUMENTS)
     counts = np.bincount(codes)
     classes = {label_text(values[k]): int(counts[k]) for k in ascending}
     grades = values.astype(np.float64)
@@ -170,20 +159,17 @@ def _coded(column: Any, target: str) -> tuple[NDArray, NDArray, list[str]]:
     return codes, np.asarray(kept, dtype=object), [note] if shown else []
 
 
-def _check_strings(
-    codes: NDArray, values: NDArray, target: str, shown: str, error: Callable[..., Exception]
-) -> None:
+def _check_strings(codes: NDArray, values: NDArray, target: str, shown: str, error: Error) -> None:
     """An error where strings need a positive label: numbers among them, or more than two values."""
-    advice = {"positive": "LABEL"}
     words = np.array([not is_number(value) for value in values])
     if words.any() and not words.all():
         rows = words[codes]
         row = int(np.argmax(rows if rows.mean() <= 0.5 else ~rows))
         problem = f"mixed labels in {target!r}: {values[codes[row]]!r} among {shown}"
-        raise error(f"{problem}; name the positive one", row, advice)
+        raise error(f"{problem}; {_ADVICE}", row, _ARGUMENTS)
     if values.size > 2:
-        problem = f"{target!r} has {values.size} different labels ({shown}); name the positive one"
-        raise error(problem, arguments=advice)
+        problem = f"{target!r} has {values.size} different labels ({shown}); {_ADVICE}"
+        raise error(problem, arguments=_ARGUMENTS)
 
 
 def _unit(grades: Vector) -> float:

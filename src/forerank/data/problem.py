@@ -227,7 +227,8 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     group_kind = {} if group is None else {group: "text"}  # names, also where they are numbers
     frame = source.frame({**source.with_zones(types), **group_kind})
     if target is None:
-        raise source.error(f"name the target, one of the columns {listed(frame.columns)}")
+        shown = listed(frame.columns)
+        raise source.error(f"no target was given; choose one of the columns {shown}")
     pick_columns(source.path, list(frame.columns), target, group, *drop, *types)
     settings: dict[str, Any] = {} if source.encoding is None else {"encoding": source.encoding}
     notes: list[str] = []
@@ -249,10 +250,10 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     plan = plan_columns(frame, exclude=excluded, types=types)
     if not plan.used:
         reasons = "; ".join(plan.lines()) or "only the target"
-        raise source.error(f"no column is left to learn from ({reasons})")
+        raise source.error(f"no column can be used ({reasons})")
     rows = frame[plan.used]
     del frame
-    labels = read_labels(label_column, target, positive, error=source.error)
+    labels = read_labels(label_column, target, positive, source.error)
     notes += plan.lines() + ([f"left out {listed(drop)}: as asked"] if drop else [])
     notes += _mixed_notes(source, plan, mixed) + labels.notes
     return RankingProblem(
@@ -276,7 +277,7 @@ def _check_untyped(
     for name in types:
         if name in (target, group, *drop):
             what = "the target" if name == target else "the group" if name == group else "not used"
-            raise ValueError(f"The column {name!r} is {what}; it takes no type.")
+            raise ValueError(f"The column {name!r} is {what}; do not declare a type for it.")
 
 
 def _mixed_notes(source: DataSource, plan: ColumnPlan, mixed: list[MixedColumn]) -> list[str]:
@@ -285,19 +286,19 @@ def _mixed_notes(source: DataSource, plan: ColumnPlan, mixed: list[MixedColumn])
     for column in mixed[:_MIXED_NOTES]:
         first = f"{column.words[0]!r} in {source.position(column.row)}"
         if column.is_number:
-            verb = "is no number" if column.n_words == 1 else "are no numbers"
-            what = f"{column.n_words:,} of {column.n_known:,} values {verb} ({first}): taken as "
-            what += "missing"
+            verb = "is not a number" if column.n_words == 1 else "are not numbers"
+            what = f"{column.n_words:,} of {column.n_known:,} values {verb} ({first})"
+            what = f"{what}: taken as missing"
         else:
             taken = "a category" if column.name in plan.categories else "text"
             taken = "left out" if column.name in plan.left_out else f"taken as {taken}"
             what = f"{column.n_known - column.n_words:,} of {column.n_known:,} values are numbers, "
-            what += f"others words ({first}): {taken}"
-        advice = "if that is wrong, mend the words or name the type of the column"
+            what += f"others strings ({first}): {taken}"
+        advice = "if that is wrong, correct these values or set the type of the column"
         notes.append(f"{column.name}: {what}; {advice}")
     if len(mixed) > _MIXED_NOTES:
         more = counted(len(mixed) - _MIXED_NOTES, "more column")
-        notes.append(f"words among the numbers of {more}")
+        notes.append(f"strings among the numbers of {more}")
     return notes
 
 
@@ -307,7 +308,7 @@ def _read_matrix(source: DataSource, target: Any, group: Any, positive: Any) -> 
             raise source.error(f"the columns of a matrix have no names; {name!r} cannot be {what}")
     matrix, notes = matrix_rows(source, target, group)
     groups = None if matrix.qid is None else np.unique(matrix.qid, return_inverse=True)[1]
-    labels = read_labels(matrix.y, "label", positive, error=source.error)
+    labels = read_labels(matrix.y, "label", positive, source.error)
     settings = {"n_columns": int(matrix.X.shape[1]), "zero_based": bool(matrix.zero_based)}
     settings |= {"skip_unlabelled": True} if source.options.skip_unlabelled else {}
     sparse = sp.issparse(matrix.X)
@@ -321,9 +322,9 @@ def _read_matrix(source: DataSource, target: Any, group: Any, positive: Any) -> 
 def matrix_rows(
     source: DataSource, target: Any = None, group: Any = None, zero_based: bool | None = None
 ) -> tuple[Matrix, list[str]]:
-    """The rows of a matrix that have a label (all, unless the options skip some), and a note."""
+    """The rows of a matrix, without those that the options exclude, and notes for the user."""
     if target is not None:
-        raise source.error(f"this is a matrix with its own labels; leave the target {target!r} out")
+        raise source.error(f"a matrix has its own labels; do not pass the target {target!r}")
     matrix = source.matrix(zero_based)
     if sp.issparse(matrix.X):
         if not np.isfinite(matrix.X.data).all():
@@ -333,7 +334,7 @@ def matrix_rows(
     if group not in (None, "qid"):
         raise source.error(f"the groups of a matrix are called qid, not {group!r}")
     if group == "qid" and matrix.qid is None:
-        raise source.error("there is no qid in it")
+        raise source.error("it has no groups (qid)")
     notes = source.select_labelled(matrix.y, "label") if source.options.skip_unlabelled else []
     kept = source.selected
     if kept is not None:

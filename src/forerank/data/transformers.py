@@ -347,7 +347,7 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             self.tfidf_.fit(self._texts(X))
         except ValueError as error:
             name = str(X.columns[0])
-            raise ValueError(f"The column {name!r} has no words to learn from ({error}).") from None
+            raise ValueError(f"The column {name!r} has no words ({error}).") from None
         # A model file holds each number of NumPy as an array, and 100,000 arrays take minutes to
         # write.
         words = self.tfidf_.vocabulary_.items()

@@ -135,7 +135,7 @@ def _scored_table(
     target = target or model.target
     frame = model_table(model, source)
     if target is None:
-        raise source.error("name the target; the model has none")
+        raise source.error("no target was given, and the model has none; pass target")
     target = column_name(target)
     pick_columns(source.path, list(frame.columns), target, by, model.group)
     notes = []
@@ -164,4 +164,4 @@ def _scored_matrix(model: Model, source: DataSource, target: Any) -> _ScoredRows
 def _labels(model: Model, source: DataSource, column: Any, target: str) -> Labels:
     """Labels of the two classes of the model, or grades."""
     positive, negative = model.summary.get("positive"), model.summary.get("negative")
-    return read_labels(column, target, positive, negative, source.error)
+    return read_labels(column, target, positive, source.error, negative)

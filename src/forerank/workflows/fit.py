@@ -167,7 +167,7 @@ def _held_out_measures(
     n_held = y.size - n_train
     if not n_held:
         if check > 0.0:
-            problem.notes.append("not measured: too few rows of some class to keep any aside")
+            problem.notes.append("not measured: too few rows of some class to hold any out")
         return None, [], 0
     say(f"measuring on {counted(n_held, 'held-out row')}")
     _, fitted, scores = _fit_rows(problem, model, order, n_train)
