@@ -1,7 +1,21 @@
 """Tables that several tests read and fit."""
 
+import bz2
+import gzip
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+
+FRAME = pd.DataFrame(
+    {
+        "age": [31, 45, 28],
+        "job": ["clerk", "cook", None],
+        "when": pd.to_datetime(["2020-01-03", "2021-05-06", None]),
+    }
+)
 
 
 def table(n=300, seed=0):
@@ -32,3 +46,17 @@ def table(n=300, seed=0):
 def typed_table(n=300, seed=0):
     """The same rows, with dates in place of their strings."""
     return table(n, seed).assign(seen=lambda frame: pd.to_datetime(frame["seen"]))
+
+
+def written(directory, suffix, frame=FRAME):
+    """The path of a frame written as CSV, TSV, Parquet or Feather, by the suffix."""
+    path = directory / f"table{suffix}"
+    if suffix.startswith(".parquet"):
+        pa.parquet.write_table(pa.Table.from_pandas(frame), path)
+    elif suffix.startswith(".feather"):
+        pa.feather.write_feather(pa.Table.from_pandas(frame), path, compression="zstd")
+    else:
+        text = frame.to_csv(index=False, sep="\t" if suffix.startswith(".tsv") else ",").encode()
+        packed = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+        path.write_bytes(packed(text))
+    return path

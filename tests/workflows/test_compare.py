@@ -629,7 +629,7 @@ def test_a_rival_that_is_not_installed_is_named(monkeypatch, name):
 def test_bad_input():
     X, y = rows(50)
     for arguments, words in (
-        ((X,), "give its labels"),
+        ((X,), "pass its labels"),
         ((X, y[:9], [PAIRS]), "50 rows"),
         ((pd.DataFrame(X), y[:9], [PAIRS]), "50 rows"),
         ((X, y, "Ranker"), "give a list of names"),

@@ -208,7 +208,9 @@ def test_what_is_wrong_is_said(tmp_path):
     frame = typed_table(60)
     with pytest.raises(DataFileError, match="no column 'Y'; did you mean 'y'"):
         fit(frame, "Y")
-    with pytest.raises(DataFileError, match="no target was given; choose one of the columns id, age"):
+    with pytest.raises(
+        DataFileError, match="no target was given; choose one of the columns id, age"
+    ):
         fit(frame)
     with pytest.raises(ValueError, match=r"There is no ranker 'TopPish'\. Did you mean TopPush"):
         fit(frame, "y", ranker="TopPish")

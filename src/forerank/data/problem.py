@@ -96,9 +96,9 @@ class RankingProblem:
 
     def summary(self) -> dict[str, Any]:
         """Entries of a model's summary: number of rows, classes and groups."""
-        names = ("positive", "negative", "classes")
-        labels = {name: getattr(self.labels, name) for name in names}
-        return {"rows": int(self.y.size), **labels, "groups": self.n_groups}
+        labels = vars(self.labels)
+        named = {name: labels[name] for name in ("positive", "negative", "classes")}
+        return {"rows": int(self.y.size), **named, "groups": self.n_groups}
 
     def steps(self) -> Any:
         """The transformer of the columns, not fitted."""
@@ -186,9 +186,7 @@ def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
     if np.ndim(target) == 0 or (isinstance(target, tuple) and has_levels):
         if not in_file and not is_frame(data):
             kind = type(data).__name__
-            raise ValueError(
-                f"data is {kind}: give its labels, one for each row, as the second argument."
-            )
+            raise ValueError(f"data is {kind}: pass its labels, one for each row, as target.")
         return data, target
     if in_file:
         raise ValueError("A file has its labels in a column: give the name of it, not an array.")
@@ -204,18 +202,16 @@ def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
 def _checked_labels(y: Any, n: int) -> NDArray:
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise ValueError(
-            f"The labels have shape {labels.shape}, and there are {n} rows; give one for each row."
-        )
+        shape = f"The labels have shape {labels.shape}, and there are {n} rows"
+        raise ValueError(f"{shape}; give one for each row.")
     return labels
 
 
 def _checked_weights(sample_weight: ArrayLike, n: int) -> Vector:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; expected {n} finite weights of at least 0."
-        )
+        expected = f"expected {n} finite weights of at least 0"
+        raise ValueError(f"sample_weight has shape {weights.shape}; {expected}.")
     return weights
 
 
@@ -256,19 +252,9 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     labels = read_labels(label_column, target, positive, source.error)
     notes += plan.lines() + ([f"left out {listed(drop)}: as asked"] if drop else [])
     notes += _mixed_notes(source, plan, mixed) + labels.notes
-    return RankingProblem(
-        source,
-        rows,
-        labels,
-        labels.y,
-        target,
-        groups,
-        None,
-        plan,
-        plan.kinds(rows),
-        settings,
-        notes,
-    )
+    problem = RankingProblem(source, rows, labels, labels.y, target, groups, plan=plan, notes=notes)
+    problem.column_kinds, problem.read_settings = plan.kinds(rows), settings
+    return problem
 
 
 def _check_untyped(
