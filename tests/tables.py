@@ -60,3 +60,11 @@ def written(directory, suffix, frame=FRAME):
         packed = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
         path.write_bytes(packed(text))
     return path
+
+
+def noisy_rows(n=300, d=5, seed=0):
+    """A matrix, and labels of a noisy linear score: two of five rows are positive."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X @ np.arange(1, d + 1) + 2 * rng.standard_normal(n)
+    return X, (score > np.quantile(score, 0.6)).astype(int)
