@@ -6,7 +6,7 @@ from forerank.active import LabellingLoop
 
 
 def small_pool(n=120, n_columns=8, seed=0):
-    """Rows of which about one in seven is relevant, by a linear rule with noise."""
+    """Rows of which the minority is relevant, by a linear rule with noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_columns))
     y = (X @ rng.normal(size=n_columns) + rng.normal(size=n) > 2.0).astype(int)
