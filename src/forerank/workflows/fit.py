@@ -17,19 +17,8 @@ from forerank.data.frames import column_name
 from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_problem
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
-from forerank.models.explain import explain  # noqa: F401  (until compare, report and cli have moved)
 from forerank.selection import Ranker
 from forerank.selection.dataset import stratified_sample
-from forerank.workflows._old_reading import (  # noqa: F401
-    _first_rows,
-    _is_plain,
-    _labelled_rows,
-    _labels,
-    _Rows,
-    _shown,
-    _Source,
-)
-from forerank.workflows.evaluate import evaluate  # noqa: F401
 from forerank.workflows.rankers import (
     check_groups,
     make_ranker,
@@ -39,8 +28,6 @@ from forerank.workflows.rankers import (
 )
 
 __all__ = ["fit"]
-
-for_list = with_list_rows
 
 Say = Callable[[str], None]
 
