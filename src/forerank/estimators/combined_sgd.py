@@ -1,16 +1,20 @@
 """Stochastic gradient descent on pairs and points: CombinedSGDRanker."""
 
 from collections.abc import Callable
-from time import perf_counter
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from forerank._typing import Vector
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number
 from forerank.design import make_design
-from forerank.estimators.sampled import EvalSet, Round, SampledRanker, check_gamma
+from forerank.estimators.sampled import (
+    SAMPLED_ATTRIBUTES,
+    Round,
+    Rounds,
+    SampledRanker,
+    check_gamma,
+)
 from forerank.objectives import AllPairs, Pointwise
 from forerank.solvers.sgd import LOSSES, combined_descent
 
@@ -21,70 +25,57 @@ _N_ROUNDS = 20
 
 
 class CombinedSGDRanker(SampledRanker):
-    """Stochastic gradient descent on pairs and points at once: combined regression and ranking
-    (CRR).
+    __doc__ = f"""Stochastic gradient descent on pairs and points at once: combined regression and
+    ranking (CRR).
 
     With s = X w, minimises
 
-        gamma mean over pairs l(s_i - s_j)  +  (1 - gamma) mean over rows l'(y_i (s_i + b))  +  alpha/2 (||w||^2 + b^2)
+        gamma mean over pairs l(s_i - s_j) + (1 - gamma) mean over rows l'(y_i (s_i + b))
+            + alpha/2 (||w||^2 + b^2)
 
     by steps on one random pair (with probability gamma) or one random row. With the squared loss on
-    points this is the method of Sculley (2010), with the hinge on both what shen2013 compares with.
+    points this is the method of Sculley (2010), with the hinge on both the one that shen2013
+    compares with.
 
     Parameters
     ----------
-    point_loss : {"hinge", "logistic", "squared"}, default="hinge"
+    point_loss : {{"hinge", "logistic", "squared"}}, default="hinge"
         The loss on the margin of a row.
-    pair_loss : {"hinge", "logistic", "squared"}, default="hinge"
+    pair_loss : {{"hinge", "logistic", "squared"}}, default="hinge"
         The loss on the score difference of a pair.
     gamma : float in [0, 1], default=0.5
         The probability that a step takes a pair.
     alpha : float, default=1e-4
         Strength of the penalty.
     n_steps : int, default=100_000
-        Steps in all.
+        Number of steps.
     average : bool, default=True
-        Whether to return the average of the weights over the second half of the steps, in place of
-        the last. A fit that ends early has the last.
+        Whether to return the average of the weights over the second half of the steps instead of
+        the last weights; a fit that ends early has the last.
     fit_intercept : bool, default=True
-        Whether points see a constant; it is penalised like the weights.
+        Whether points have a constant; it is penalised like the weights.
     callback : callable, default=None
         Called as callback(ranker, round) twenty times during the fit; returning True ends it early.
-    random_state : int, RandomState or None, default=None
-    verbose : bool, default=False
-        Whether to show a progress bar.
-
-    Attributes
-    ----------
-    coef_ : array of shape (1, n_features)
+    {SAMPLED_ATTRIBUTES}
     intercept_ : array of shape (1,)
-    classes_ : array of shape (2,)
-        The higher one is ranked ahead.
-    n_iter_ : int
-        Twentieths of the steps that were taken.
     objective_ : float
-        The objective at the weights returned, over all pairs and all rows.
-    history_ : list of Round
-        Steps, mean loss met since the entry before, seconds and AUC of the latest weights, not of
-        their average.
-    n_features_in_ : int
-    feature_names_in_ : array
-        Only where X has column names.
+        The objective at the returned weights, over all pairs and all rows.
 
     Notes
     -----
-    Cost: the stored entries of two rows per step, whatever the number of rows; one pass over
-    X for their norms, and one evaluation of the exact objective at the end. There is no
-    certificate: for the minimum over all pairs use PairwiseRanker.
+    A round is a twentieth of the steps. Rows are drawn in proportion to their weights, in pairs and
+    alone. Cost: the stored entries of two rows per step, for any number of rows; one pass over X
+    for their norms, and one evaluation of the exact objective at the end. There is no certificate:
+    for the minimum over all pairs use PairwiseRanker.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = make_pipeline(StandardScaler(), CombinedSGDRanker(random_state=0)).fit(X, y)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> ranker = CombinedSGDRanker(random_state=0).fit(X, y)
     >>> round(float(roc_auc_score(y, ranker.decision_function(X))), 2)
     1.0
     """
@@ -121,37 +112,13 @@ class CombinedSGDRanker(SampledRanker):
         check_number("alpha", self.alpha, low=0.0, strict=True)
         check_number("n_steps", self.n_steps, low=1, integer=True)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        eval_set: EvalSet | None = None,
-    ) -> Self:
-        """Fit the weights.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes with any labels; the one that sorts last is ranked ahead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the rows: how often each is drawn, in pairs and alone.
-        eval_set : pair (X, y), optional
-            Rows and labels on which the AUC is computed twenty times, for `history_`.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        begin = perf_counter()
-        matrix, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
-        design, holdout = make_design(matrix), self._read_eval_set(eval_set)
+    def _fit_rows(
+        self, X: Matrix, codes: NDArray[np.integer], weight: Vector | None, rounds: Rounds
+    ) -> None:
+        design = make_design(X)
         parts = combined_descent(
-            matrix,
-            positive,
+            X,
+            codes == 1,
             weight,
             n_steps=self.n_steps,
             n_parts=_N_ROUNDS,
@@ -164,7 +131,7 @@ class CombinedSGDRanker(SampledRanker):
         )
         self._set_weights(np.zeros(design.n_columns + 1), intercept=True)
         try:
-            with self._rounds(self.n_steps, holdout, begin) as record:
+            with rounds(self.n_steps) as record:
                 for descent, mean_loss in parts:
                     self._set_weights(descent.weights, intercept=True)
                     if record(descent.n_done, mean_loss):
@@ -180,7 +147,6 @@ class CombinedSGDRanker(SampledRanker):
                 " are too large for stochastic descent. Scale its columns, for instance with "
                 "MaxAbsScaler."
             )
-        return self
 
     def _objective(self, s: Vector, codes: NDArray[np.integer], weight: Vector | None) -> float:
         b = self.intercept_[0]

@@ -1,22 +1,44 @@
 """Base of the rankers that train on a sample of the pairs and points, in rounds."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from forerank._typing import Mask
+from forerank._typing import Mask, Matrix, Vector
 from forerank.design import Design, make_design
 from forerank.estimators.two_class import TwoClassRanker
 
-__all__ = ["EvalSet", "Round", "SampledRanker", "check_gamma"]
+__all__ = ["SAMPLED_ATTRIBUTES", "Round", "Rounds", "SampledRanker", "check_gamma"]
 
-EvalSet = tuple[Any, Any]
+SAMPLED_ATTRIBUTES = """random_state : int, RandomState or None, default=None
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+    classes_ : array of shape (2,)
+        The second is the positive class.
+    n_iter_ : int
+        Rounds.
+    history_ : list of Round
+        State after each round.
+    n_features_in_ : int
+    feature_names_in_ : array
+        Only where X has column names."""
+
+
+# Opens the rounds of a fit of a given size: a function that records one, and returns whether the
+# callback ends the fit.
+Rounds = Callable[[int], AbstractContextManager[Callable[..., bool]]]
 
 
 @dataclass(frozen=True)
@@ -53,13 +75,50 @@ class Round:
 
 
 class SampledRanker(TwoClassRanker):
-    """Reads the evaluation rows, and records and shows the rounds."""
+    """Base of the sampled rankers: reads the rows, records and shows the rounds."""
 
     callback: Callable[[Any, Round], object] | None
     history_: list[Any]
     random_state: int | np.random.RandomState | None
 
-    def _read_eval_set(self, eval_set: EvalSet | None) -> tuple[Design, Mask] | None:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels; the one that sorts last is the positive class.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows; a pair weighs the product of its two. Rows of weight
+            zero are not drawn.
+        eval_set : pair (X, y), optional
+            Rows and labels on which the AUC is computed after every round, for `history_`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        begin = perf_counter()
+        matrix, codes, _, weight = self._read_two_classes(X, y, sample_weight)
+        holdout = self._read_eval_set(eval_set)
+        self._fit_rows(matrix, codes, weight, partial(self._rounds, holdout, begin))
+        return self
+
+    def _fit_rows(
+        self, X: Matrix, codes: NDArray[np.integer], weight: Vector | None, rounds: Rounds
+    ) -> None:
+        raise NotImplementedError
+
+    def _read_eval_set(self, eval_set: Any) -> tuple[Design, Mask] | None:
         if eval_set is None:
             return None
         try:
@@ -87,11 +146,8 @@ class SampledRanker(TwoClassRanker):
 
     @contextmanager
     def _rounds(
-        self, total: int, holdout: tuple[Design, Mask] | None, begin: float
+        self, holdout: tuple[Design, Mask] | None, begin: float, total: int
     ) -> Iterator[Callable[..., bool]]:
-        """A function that records a round of the current weights, and returns whether the callback
-        ends the fit.
-        """
         self.history_, self.n_iter_, nan = [], 0, float("nan")
         with self._progress_bar(total) as show:
 

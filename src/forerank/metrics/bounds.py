@@ -118,7 +118,7 @@ def margin_bound(balanced_risk: float) -> float:
 
 
 def exponential_regret_bound(regret: float) -> float:
-    """Bound (12) on the rank regret, 3 sqrt(regret / 2), from the regret of the balanced exponential
+    """Bound (12) on the rank regret: 3 sqrt(r / 2), with the regret r of the balanced exponential
     risk.
 
     Holds for every classifier.
@@ -355,7 +355,7 @@ def report(
 
 
 class _Judged:
-    """Scores with the weight of each row as a positive and as a negative; all weights sum to one."""
+    """Scores, with the weights of each row as a positive and as a negative; they sum to one."""
 
     def __init__(self, scores: Vector, of_positive: Vector, of_negative: Vector) -> None:
         self.scores, self.of_positive, self.of_negative = scores, of_positive, of_negative

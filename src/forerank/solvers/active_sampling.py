@@ -27,7 +27,7 @@ _EXTRA_WORK = 3e6
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Weights of rows in pairs and as points, each with mean one over the rows that can be drawn."""
+    """Weights of rows in pairs and as points, with mean one over the rows that can be drawn."""
 
     pair: Vector
     point: Vector

@@ -45,8 +45,8 @@ _SLACK_FACTOR = 0.3
 _PASSES_TO_NEWTON = 30
 _WORK_TO_NEWTON = 200_000
 _WORK_OF_CALL = 2000
-# Most Newton steps in a row, most multiplications of each, and increase of the diagonal, relative to
-# its largest entry.
+# Most Newton steps in a row, most multiplications of each, and increase of the diagonal relative
+# to its largest entry.
 _NEWTON_STEPS = 20
 _NEWTON_WORK = 10**7
 _RIDGE = 1e-10
