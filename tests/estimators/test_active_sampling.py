@@ -256,7 +256,10 @@ class TestRefusals:
             ),
             ({"budget": 301, "gamma": 0.0}, "only 300 points"),
             ({"budget": 30_000, "gamma": 0.5}, "only 21900 pairs and points"),
-            ({"step": 200, "budget": 100}, "step must not exceed budget; got step=200 and budget=100"),
+            (
+                {"step": 200, "budget": 100},
+                "step must not exceed budget; got step=200 and budget=100",
+            ),
             ({"step": 0}, "step must be an integer >= 1; got 0"),
             ({"budget": 0}, "budget must be an integer >= 1; got 0"),
             ({"budget": "all"}, "budget must be an integer >= 1 or \"auto\"; got 'all'"),
