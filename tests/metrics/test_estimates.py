@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from forerank import metrics
 from forerank.metrics.estimates import estimate_measure, estimate_measures
-from forerank.metrics.measures import Depth
 from forerank.metrics.registry import measure_named
+from forerank.metrics.top_k import Depth
 
 
 def data(n=300, seed=0, levels=None):

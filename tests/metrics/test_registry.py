@@ -35,7 +35,7 @@ def test_measures_by_name():
     k=st.integers(1, 200),
 )
 def test_as_large_a_share_of_a_part(seed, n_part, more, k):
-    """Hits down to a depth that need not be whole: between two rows the count is a straight line."""
+    """Positives among the first rows, interpolated linearly between integer depths."""
     rng, n_all = np.random.default_rng(seed), n_part + more
     y, s = rng.integers(0, 2, n_part), rng.permutation(n_part).astype(float)
     y[:2] = 0, 1

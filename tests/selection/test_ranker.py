@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forerank import PairwiseRanker, PointwiseRanker, Ranker, metrics
-from forerank.metrics.measures import Depth
+from forerank.metrics.top_k import Depth
 from forerank.selection.ranker import method_names
 
 
@@ -42,10 +42,9 @@ class TestChoice:
         folds = StratifiedKFold(4, shuffle=True, random_state=3)
         alphas = [1.0, 0.1, 0.01]
         chosen = Ranker("auc", methods=[method], alphas=alphas, cv=folds).fit(X, y)
-        grid = GridSearchCV(
-            make_pipeline(StandardScaler(), ranker), {f"{type(ranker).__name__.lower()}__alpha": alphas}, cv=folds,
-            scoring="roc_auc",
-        ).fit(X, y)  # fmt: skip
+        pipeline = make_pipeline(StandardScaler(), ranker)
+        parameters = {f"{type(ranker).__name__.lower()}__alpha": alphas}
+        grid = GridSearchCV(pipeline, parameters, cv=folds, scoring="roc_auc").fit(X, y)
         assert_allclose(
             chosen.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=2e-3
         )
@@ -313,8 +312,9 @@ class TestRows:
         options = {"methods": ["pointwise-logistic"], "alphas": [0.1, 0.01], "random_state": 0}
         alone = Ranker(**options).fit(X, y)
         for kind in (np.asarray, sp.csr_matrix):
-            more = Ranker(**options).fit(kind(np.vstack([X, 1e6 * np.ones((1, 5))])), np.append(y, True),
-                                         sample_weight=np.append(np.ones(200), 0.0))  # fmt: skip
+            extended = kind(np.vstack([X, 1e6 * np.ones((1, 5))]))
+            weight = np.append(np.ones(200), 0.0)
+            more = Ranker(**options).fit(extended, np.append(y, True), sample_weight=weight)
             assert abs(more.best_score_ - alone.best_score_) < 0.05
 
     def test_groups_may_be_called_anything(self, data):

@@ -32,12 +32,13 @@ class TestReason:
         text = self.reason(data, [0.98, 0.996, 0.98], [0.7, 0.997, 0.8])
         assert text == (
             "Selected: pairwise-logistic (alpha 0.1), mean AUC 0.9960 in 5 folds; "
-            "pointwise-logistic reached 0.9970 at its best single penalty, not significantly different."
+            "pointwise-logistic reached 0.9970 at its best single penalty, not significantly "
+            "different."
         )
         text = self.reason(data, [0.9, 0.9, 0.9], [0.5, 0.999, 0.5])
         assert (
-            "pointwise-logistic reached 0.9990 at its best single penalty, but less at the neighbouring penalties."
-            in text
+            "pointwise-logistic reached 0.9990 at its best single penalty, but less at the "
+            "neighbouring penalties." in text
         )
 
     def test_a_runner_up_behind(self, data):
@@ -91,7 +92,7 @@ class TestMoreRows:
 
 
 def test_a_measure_at_its_highest_does_not_select_the_end_of_the_path():
-    """Where every penalty reaches the most that is possible, none beyond the largest can be better."""
+    """If every penalty reaches the highest possible value, none beyond the largest is better."""
     X = np.arange(100.0)[:, None]
     ranker = Ranker(
         methods=["pointwise-logistic", "pairwise-logistic"], alphas=5, random_state=0

@@ -41,7 +41,7 @@ from forerank.data.column_plan import plan_columns
 from forerank.data.frames import as_frame
 from forerank.data.problem import read_problem
 from forerank.data.readers import read_table
-from forerank.metrics.measures import Depth
+from forerank.metrics.top_k import Depth
 from forerank.selection.ranker import method_names
 from forerank.workflows.compare import Comparison, corrected_t_test, holm
 from forerank.workflows.compare.methods import seeded, select_methods

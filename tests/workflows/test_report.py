@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from forerank import PairwiseRanker, PointwiseRanker, metrics
 from forerank.data.readers import Matrix
-from forerank.metrics.measures import Depth
+from forerank.metrics.top_k import Depth
 from forerank.workflows.report import make_report
 from forerank.workflows.report.formatting import unbroken
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Index, Vector
 from forerank.estimators.scores import check_scores
-from forerank.metrics.ranking import query_numbers
+from forerank.metrics.validation import number_groups
 
 __all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
 
@@ -180,4 +180,4 @@ def group_numbers(groups: Any, n_rows: int) -> Index | None:
         one_type = len({type(label) for label in labels}) == 1
         if one_type and isinstance(labels[0], str | int | float | np.generic):
             labels = np.asarray(labels)
-    return query_numbers(labels, n_rows)
+    return number_groups(labels, n_rows)

@@ -15,8 +15,8 @@ from forerank.active.loop import LabellingLoop
 from forerank.active.stopping import ROUNDING, StoppingRule
 from forerank.active.strategies import Strategy, check_row_numbers
 from forerank.estimators.scores import score_rows
-from forerank.metrics.ranking import check_column, query_numbers
 from forerank.metrics.registry import get_measure
+from forerank.metrics.validation import check_column, number_groups
 
 __all__ = ["Simulation", "simulate"]
 
@@ -257,12 +257,12 @@ def _measure_on(
     if not np.all(relevant | (np.asarray(y) == classes[0])):
         raise ValueError(f"y_test has other labels than y, whose labels are {classes.tolist()}.")
     functions = {name: get_measure(name).function for name in measures}
-    group = None if qid is None else query_numbers(qid, relevant.size)
+    group = None if qid is None else number_groups(qid, relevant.size)
 
     def measure(ranker: Any, curves: dict[str, list[float]]) -> None:
         scores = np.zeros(relevant.size) if ranker is None else score_rows(ranker, X)
         with warnings.catch_warnings():
-            excluded = ".*queries left out of the mean.*"
+            excluded = ".*groups excluded from the mean.*"
             warnings.filterwarnings("ignore", message=excluded, category=UserWarning)
             for name, function in functions.items():
                 curves.setdefault(name, []).append(float(function(relevant, scores, qid=group)))

@@ -24,7 +24,7 @@ from forerank.data.leaky_columns import (
     named_columns,
     pair_auc,
 )
-from forerank.metrics.ranking import query_numbers
+from forerank.metrics.validation import number_groups
 
 __all__ = ["DataWarning", "data_warnings"]
 
@@ -147,7 +147,7 @@ def check_rows(
         found += _repeated_rows(data, columns, codes)
     found += _class_sizes(codes)
     if qid is not None and classes.size > 1:
-        found += _groups_of_one_class(query_numbers(qid, y.size), codes)
+        found += _groups_of_one_class(number_groups(qid, y.size), codes)
     if scores is not None:
         found += _tied_scores(np.asarray(scores), y.size)
     return found

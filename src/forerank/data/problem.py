@@ -31,7 +31,7 @@ from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
 from forerank.data.readers import Matrix, pick_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame
-from forerank.metrics.ranking import query_numbers
+from forerank.metrics.validation import number_groups
 
 __all__ = ["RankingProblem", "ReadOptions", "first_rows", "read_problem"]
 
@@ -162,7 +162,7 @@ def read_problem(
     if qid is not None:
         if problem.groups is not None:
             raise ValueError("Groups were given twice, by a column and as qid; give them once.")
-        problem.groups = query_numbers(qid, n)
+        problem.groups = number_groups(qid, n)
     if sample_weight is not None:
         problem.weights = _checked_weights(sample_weight, n)
     return problem

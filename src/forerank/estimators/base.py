@@ -18,7 +18,7 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_weights, encode_classes, stacklevel_outside
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
-from forerank.metrics.ranking import query_numbers
+from forerank.metrics.validation import number_groups
 from forerank.objectives import AllPairs
 
 __all__ = [
@@ -173,7 +173,7 @@ class GraphRanker(BaseRanker):
     ) -> tuple[AllPairs, Vector | None]:
         """The objective over all pairs of the graph, and the weights as doubles."""
         weight = check_weights(sample_weight, codes.size)
-        group = None if qid is None else query_numbers(qid, codes.size)
+        group = None if qid is None else number_groups(qid, codes.size)
         objective = AllPairs(codes, loss, weight=weight, group=group, edges=self._edges())
         if objective.blocks.n_blocks == 0:
             self._refuse_no_pairs(codes, weight, grouped=group is not None)

@@ -16,13 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from forerank._typing import Index, Mask, Vector
-from forerank.metrics import measures as metrics
-from forerank.metrics.ranking import Curve, Ranking, curve_of, query_numbers, rank_binary
+from forerank.metrics.intervals import auc_interval, check_confidence
+from forerank.metrics.pair_counts import aucs_by_group
+from forerank.metrics.ranking import Curve, Ranking, curve_of, rank_binary
 from forerank.metrics.registry import Measure, describe_depth, get_measure, scaled_depth
+from forerank.metrics.thresholds import (
+    areas_by_group,
+    average_precisions_by_group,
+    shares_accepted_by_group,
+)
+from forerank.metrics.top_k import precisions_by_group, recalls_by_group
+from forerank.metrics.validation import number_groups
 
 __all__ = ["Estimate", "estimate_measure", "estimate_measures", "format_value"]
 
-ByQuery = Callable[[Ranking, Mask, Curve], Vector]
+ByGroup = Callable[[Ranking, Mask, Curve], Vector]
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -82,12 +91,11 @@ def estimate_measures(
 ) -> list[Estimate]:
     """Estimates of the usual measures of a ranking.
 
-    Two classes: AUC (with DeLong's interval), average precision, positives at the top, partial AUC
-    up to a false positive rate of 0.1, the true positive rate at a false positive rate of 0.01,
-    precision and recall at each k. More classes are grades: the share of pairs in order, NDCG, and
-    NDCG at each k. Intervals other than DeLong's are percentiles over resampled rows, or over
-    resampled groups where there are any. With folds, all are: rows are resampled within their
-    folds.
+    For two classes AUC, average precision, positives at the top, partial AUC up to a false positive
+    rate of 0.1, the true positive rate at a false positive rate of 0.01, precision and recall at
+    each k; for more classes, which are grades, the share of pairs in order, NDCG, and NDCG at each
+    k. Intervals are percentiles over resampled groups, or without groups over rows resampled within
+    their folds; that of the AUC is DeLong's if there are neither groups nor folds.
 
     Parameters
     ----------
@@ -99,10 +107,11 @@ def estimate_measures(
         The fold in which each row was held out. A measure is the mean over the folds that have rows
         of two classes; scores of different folds are not compared.
     list_rows : int, optional
-        Rows of the list that k speaks of, by default those given. Where these are a part of it, or
-        of a fold, as large a share of them is looked at. With groups, k counts rows of a group.
+        Number of rows of the list whose first k rows count, by default that of y_true. If y_true,
+        or a fold, is a sample of the list, the same share of it counts. With groups, k counts rows
+        of a group.
     k : sequence of int
-        Places counted from the top; those beyond the number of rows are left out.
+        Numbers of rows from the top; those above the number of rows are omitted.
     confidence : float, default=0.95
     n_resamples : int, optional
         By default 500, and fewer (at least 100) beyond 40,000 rows, whose intervals are narrow.
@@ -110,22 +119,21 @@ def estimate_measures(
 
     Examples
     --------
-    >>> for found in estimate_measures([0, 0, 1, 0, 1, 1], [1, 2, 4, 3, 5, 6], k=[3], random_state=0)[:3]:
-    ...     print(f"{found.name}: {found.value:.3f}")
+    >>> y, scores = [0, 0, 1, 0, 1, 1], [1, 2, 4, 3, 5, 6]
+    >>> for estimate in estimate_measures(y, scores, k=[3], random_state=0)[:3]:
+    ...     print(f"{estimate.name}: {estimate.value:.3f}")
     AUC: 1.000
     average precision: 1.000
     positives at the top: 1.000
     """
-    y, scores = np.asarray(y_true), np.asarray(y_score)
-    n_all = y.size if list_rows is None else int(list_rows)
-    places = sorted({int(place) for place in k if place <= (n_all if qid is None else y.size)})
-    draws = _Draws(confidence, n_resamples, random_state, y.size)
+    lists = _Lists.of(y_true, y_score, qid, fold, list_rows)
+    n, y = lists.y.size if lists.grouped else lists.list_rows, lists.y
+    depths = sorted({int(each) for each in k if each <= n})
+    resampling = _Resampling(confidence, n_resamples, random_state, y.size)
     if np.unique(y).size > 2:
-        known = [
-            get_measure(key) for key in ("wmw", "ndcg", *(f"ndcg@{place}" for place in places))
-        ]
-        return _Lists(y, scores, qid, fold, n_all).estimated(known, draws)
-    return _binary(y, scores, qid, fold, n_all, places, draws)
+        keys = ["wmw", "ndcg", *(f"ndcg@{each}" for each in depths)]
+        return _estimate_any([get_measure(key) for key in keys], lists, resampling)
+    return _estimate_binary(lists, depths, resampling)
 
 
 def estimate_measure(
@@ -140,248 +148,231 @@ def estimate_measure(
     n_resamples: int | None = None,
     random_state: Any = None,
 ) -> Estimate:
-    """Estimate of one measure; parameters as in `estimate_measures`, which is faster for the measures
-    that it covers.
+    """Estimate of one measure; parameters as in `estimate_measures`, which is faster for the
+    measures that it covers.
     """
-    y, scores = np.asarray(y_true), np.asarray(y_score)
-    lists = _Lists(y, scores, qid, fold, y.size if list_rows is None else int(list_rows))
-    return lists.estimated([measure], _Draws(confidence, n_resamples, random_state, y.size))[0]
+    lists = _Lists.of(y_true, y_score, qid, fold, list_rows)
+    resampling = _Resampling(confidence, n_resamples, random_state, lists.y.size)
+    return _estimate_any([measure], lists, resampling)[0]
 
 
-class _Draws:
-    """How resamples are drawn, and what becomes of them."""
+@dataclass(frozen=True)
+class _Lists:
+    """Rows in lists that are ranked separately: folds, or groups within folds."""
+
+    y: NDArray
+    scores: NDArray
+    fold: Index  # number of the fold of each row
+    number: Index | None  # number of the list of each row; None if all rows are one list
+    grouped: bool
+    list_rows: int  # number of rows of a complete list
+
+    @staticmethod
+    def of(y_true: Any, y_score: Any, qid: Any, fold: Any, list_rows: int | None) -> "_Lists":
+        y, scores = np.asarray(y_true), np.asarray(y_score)
+        n = y.size
+        folds = np.zeros(n, dtype=np.intp) if fold is None else number_groups(np.asarray(fold), n)
+        number = None if fold is None else folds
+        if qid is not None:
+            group = number_groups(qid, n)
+            pair = folds * (int(group.max()) + 1) + group
+            number = np.unique(pair, return_inverse=True)[1]
+        rows = n if list_rows is None else int(list_rows)
+        return _Lists(y, scores, folds, number, qid is not None, rows)
+
+    def depth(self, k: int | None) -> str:
+        """Description of the first k rows."""
+        return "" if k is None else describe_depth(k, None if self.grouped else self.list_rows)
+
+
+class _Resampling:
+    """Number of resamples, their random generator, and the percentile intervals."""
 
     def __init__(
         self, confidence: float, n_resamples: int | None, random_state: Any, n_rows: int
     ) -> None:
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(
-                f"confidence={confidence!r}: give a probability strictly between 0 and 1, such as 0.95."
-            )
+        check_confidence(confidence)
         self.confidence = confidence
-        self.number = (
-            int(np.clip(20_000_000 // max(1, n_rows), 100, 500))
-            if n_resamples is None
-            else n_resamples
-        )
+        automatic = int(np.clip(20_000_000 // max(1, n_rows), 100, 500))
+        self.number = automatic if n_resamples is None else n_resamples
         self._seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self._seed)
 
-    def interval(self, values: ArrayLike) -> tuple[float, float]:
+    def interval(self, values: ArrayLike) -> Interval:
         tails = [0.5 - self.confidence / 2, 0.5 + self.confidence / 2]
         low, high = np.quantile(np.asarray(values, dtype=np.float64), tails)
         return float(low), float(high)
 
-    def over_lists(self, values: Vector, fold: Index) -> tuple[float, float]:
-        """The interval of the mean over folds of means over lists, the lists of a fold being
-        resampled.
-        """
+    def over_groups(self, values: Vector, fold: Index) -> Interval:
+        """The interval of the mean over folds of means over groups, resampled within folds."""
         if values.size < 2:
             return np.nan, np.nan
-        rng, parts = self.rng(), [values[fold == each] for each in np.unique(fold)]
+        rng, parts = self.rng(), [values[fold == number] for number in np.unique(fold)]
 
-        def resampled() -> float:
-            return float(
-                np.mean([part[rng.integers(0, part.size, part.size)].mean() for part in parts])
-            )
+        def resample(part: Vector) -> Vector:
+            return part[rng.integers(0, part.size, part.size)]
 
-        return self.interval([resampled() for _ in range(self.number)])
+        means = [np.mean([resample(part).mean() for part in parts]) for _ in range(self.number)]
+        return self.interval(means)
 
 
-def _over_folds(values: Vector, fold: Index) -> float:
+def _mean_over_folds(values: Vector, fold: Index) -> float:
     """The mean over folds of the means over their lists."""
-    return float(np.mean([values[fold == each].mean() for each in np.unique(fold)]))
+    return float(np.mean([values[fold == number].mean() for number in np.unique(fold)]))
 
 
-# --- Two classes: one sort, and a pass for each resample ---
+# --- Two classes: one sort, and one pass for each resample ---
 
 
-def _binary(
-    y: NDArray, scores: NDArray, qid: Any, fold: Any, n_all: int, places: list[int], draws: _Draws
-) -> list[Estimate]:
-    folds = (
-        np.zeros(y.size, dtype=np.intp) if fold is None else query_numbers(np.asarray(fold), y.size)
-    )
-    one_list = qid is None and fold is None
+def _estimate_binary(lists: _Lists, depths: list[int], resampling: _Resampling) -> list[Estimate]:
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message=".*queries left out of the mean", category=UserWarning
-        )
-        ranking, positive = rank_binary(
-            y, scores, None, None if one_list else _list_numbers(qid, folds), None
-        )
-    recipes = _binary_recipes(places, ranking, None if qid is not None else n_all)
-    estimates = {
-        name: by_query(ranking, positive, curve_of(ranking, positive))
-        for name, by_query in recipes.items()
-    }
-    own = folds[ranking.rows[ranking.starts[:-1]]]  # the fold of each list
-    intervals: dict[str, tuple[float, float]] = dict.fromkeys(recipes, (np.nan, np.nan))
-    if qid is not None:
-        intervals = {name: draws.over_lists(values, own) for name, values in estimates.items()}
+        excluded = ".*groups excluded from the mean"
+        warnings.filterwarnings("ignore", message=excluded, category=UserWarning)
+        ranking, positive = rank_binary(lists.y, lists.scores, None, lists.number, None)
+    functions = _binary_functions(lists, depths, np.diff(ranking.starts))
+    curve = curve_of(ranking, positive)
+    values = {key: function(ranking, positive, curve) for key, function in functions.items()}
+    fold = lists.fold[ranking.rows[ranking.starts[:-1]]]
+    intervals: dict[str, Interval] = dict.fromkeys(functions, (np.nan, np.nan))
+    if lists.grouped:
+        intervals = {key: resampling.over_groups(each, fold) for key, each in values.items()}
     elif min(positive.sum(), (~positive).sum()) > 1:  # one row shows no variation
-        resampled = _resampled_rows(ranking, positive, recipes, draws)
-        intervals = {name: draws.interval(values) for name, values in resampled.items()}
-        if one_list:
+        resampled = _resampled_values(ranking, positive, functions, resampling)
+        intervals = {key: resampling.interval(each) for key, each in resampled.items()}
+        if lists.number is None:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # a perfect ranking has an interval of one point
-                found = metrics.auc_interval(y, scores, confidence=draws.confidence)
-            intervals["auc"] = found.low, found.high
-    depths = _depths(places, None if qid is not None else n_all)
+                # The interval of a perfect ranking is a single point.
+                warnings.simplefilter("ignore", UserWarning)
+                auc = auc_interval(lists.y, lists.scores, confidence=resampling.confidence)
+            intervals["auc"] = auc.low, auc.high
     return [
-        Estimate(key, _over_folds(values, own), *intervals[key], depths.get(key, ""))
-        for key, values in estimates.items()
+        Estimate(
+            key, _mean_over_folds(each, fold), *intervals[key], lists.depth(get_measure(key).k)
+        )
+        for key, each in values.items()
     ]
 
 
-def _depths(places: list[int], n_all: int | None) -> dict[str, str]:
-    """Description of the first k rows, by the key of the measure."""
-    return {
-        f"{kind}@{k}": describe_depth(k, n_all) for kind in ("precision", "recall") for k in places
-    }
-
-
-def _list_numbers(qid: Any, folds: Index) -> Index:
-    """A list is a fold, or a group within it."""
-    if qid is None:
-        return folds
-    group = query_numbers(qid, folds.size)
-    return np.unique(folds * (int(group.max()) + 1) + group, return_inverse=True)[1]
-
-
-def _binary_recipes(places: list[int], lists: Ranking, n_all: int | None) -> dict[str, ByQuery]:
-    recipes: dict[str, ByQuery] = {
-        "auc": lambda ranking, positive, curve: metrics.aucs_by_query(ranking, positive),
-        "ap": lambda ranking, positive, curve: metrics.average_precisions_by_query(ranking, curve),
-        "pos_at_top": lambda ranking, positive, curve: metrics.shares_caught_by_query(
+def _binary_functions(lists: _Lists, depths: list[int], sizes: Index) -> dict[str, ByGroup]:
+    """Functions of sorted rows, by the keys of their measures; `sizes` are rows of the lists."""
+    functions: dict[str, ByGroup] = {
+        "auc": lambda ranking, positive, curve: aucs_by_group(ranking, positive),
+        "ap": lambda ranking, positive, curve: average_precisions_by_group(ranking, curve),
+        "pos_at_top": lambda ranking, positive, curve: shares_accepted_by_group(
             ranking, curve, curve.fp == 0
         ),
-        "pauc@0.1": lambda ranking, positive, curve: (
-            metrics.areas_by_query(ranking, curve, 0.0, 0.1) / 0.1
-        ),
-        "tpr@0.01": lambda ranking, positive, curve: metrics.shares_caught_by_query(
+        "pauc@0.1": lambda ranking, positive, curve: areas_by_group(ranking, curve, 0.0, 0.1) / 0.1,
+        "tpr@0.01": lambda ranking, positive, curve: shares_accepted_by_group(
             ranking, curve, curve.fp <= 0.01 * curve.all_negative
         ),
     }
-    sizes = np.diff(lists.starts)
-    for kind, by_query in (
-        ("precision", metrics.precisions_by_query),
-        ("recall", metrics.recalls_by_query),
-    ):
-        for k in places:
-            depth = [
-                float(k) if n_all is None else scaled_depth(k, int(size), n_all) for size in sizes
-            ]
-            recipes[f"{kind}@{k}"] = _at(np.array(depth), by_query)
-    return recipes
+
+    def at(depth: Vector, by_group: Callable[[Ranking, Curve, Vector], Vector]) -> ByGroup:
+        return lambda ranking, positive, curve: by_group(ranking, curve, depth)
+
+    for kind, by_group in (("precision", precisions_by_group), ("recall", recalls_by_group)):
+        for k in depths:
+            rows = [scaled_depth(k, int(size), lists.list_rows) for size in sizes]
+            depth = np.full(sizes.size, float(k)) if lists.grouped else np.array(rows)
+            functions[f"{kind}@{k}"] = at(depth, by_group)
+    return functions
 
 
-def _at(depth: Vector, by_query: Callable[[Ranking, Curve, Vector], Vector]) -> ByQuery:
-    return lambda ranking, positive, curve: by_query(ranking, curve, depth)
-
-
-def _resampled_rows(
-    ranking: Ranking, positive: Mask, recipes: dict[str, ByQuery], draws: _Draws
+def _resampled_values(
+    ranking: Ranking, positive: Mask, functions: dict[str, ByGroup], resampling: _Resampling
 ) -> dict[str, Vector]:
-    """Each measure on each resample; the classes of a fold keep their sizes, so that both are in
-    every resample.
+    """The values of each measure on the resamples; the classes of a fold keep their sizes, so that
+    each resample has both.
     """
-    found, rng = {name: np.empty(draws.number) for name in recipes}, draws.rng()
+    values, rng = {key: np.empty(resampling.number) for key in functions}, resampling.rng()
     classes = [
         low + np.flatnonzero(positive[low:high] == label)
         for low, high in zip(ranking.starts[:-1], ranking.starts[1:], strict=True)
         for label in (True, False)
     ]
     ones = np.ones(positive.size)
-    for r in range(draws.number):
+    for r in range(resampling.number):
         counts = np.zeros(positive.size, dtype=np.intp)
         for rows in classes:
             counts[rows] = np.bincount(rng.integers(0, rows.size, rows.size), minlength=rows.size)
-        drawn = np.repeat(np.arange(positive.size), counts)
-        tie = ranking.tie[drawn]
-        opens = np.concatenate([[True], tie[1:] != tie[:-1]])  # two folds have no tie in common
-        sample, sample_positive = (
-            Ranking(drawn, ones, opens, ranking.starts, False),
-            positive[drawn],
-        )
-        curve = curve_of(sample, sample_positive)
-        for name, by_query in recipes.items():
-            found[name][r] = by_query(sample, sample_positive, curve).mean()
-    return found
+        rows = np.repeat(np.arange(positive.size), counts)
+        tie = ranking.tie[rows]
+        opens = np.concatenate([[True], tie[1:] != tie[:-1]])  # folds share no block
+        sample, labels = Ranking(rows, ones, opens, ranking.starts, False), positive[rows]
+        curve = curve_of(sample, labels)
+        for key, function in functions.items():
+            values[key][r] = function(sample, labels, curve).mean()
+    return values
 
 
 # --- Any measure, list by list ---
 
 
-class _Lists:
-    """Rows in lists that are ranked each for itself: folds, groups within them, or all rows."""
+def _estimate_any(
+    measures: list[Measure], lists: _Lists, resampling: _Resampling
+) -> list[Estimate]:
+    """Means over folds of means over their lists, with intervals over resamples."""
+    grades = lists.y.astype(np.float64)
+    grades = grades - min(0.0, grades.min())  # gains are not negative
+    number = lists.fold if lists.number is None else lists.number
+    order = np.argsort(number, kind="stable")
+    rows_of = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    defined = [_defined_lists(measure, grades, rows_of, lists.grouped) for measure in measures]
 
-    def __init__(self, y: NDArray, scores: NDArray, qid: Any, fold: Any, n_all: int) -> None:
-        numbers = y.astype(np.float64)
-        self._y = numbers - min(0.0, numbers.min())  # gains are not negative
-        self._scores, self._n_all, self._grouped = scores, n_all, qid is not None
-        folds = (
-            np.zeros(y.size, dtype=np.intp)
-            if fold is None
-            else query_numbers(np.asarray(fold), y.size)
+    def value(measure: Measure, rows: Index) -> float:
+        scaled = measure if lists.grouped else measure.for_rows(rows.size, lists.list_rows)
+        return scaled.function(grades[rows], lists.scores[rows])
+
+    def means(samples: list[Index]) -> list[float]:
+        pairs = zip(measures, defined, strict=True)
+        return [float(np.mean([value(m, samples[i]) for i in numbers])) for m, numbers in pairs]
+
+    intervals = [(np.nan, np.nan)] * len(measures)
+    if not lists.grouped:
+        intervals = _row_intervals(grades, rows_of, means, resampling) or intervals
+    fold_of, estimates = np.array([lists.fold[rows[0]] for rows in rows_of]), []
+    for measure, numbers, interval in zip(measures, defined, intervals, strict=True):
+        values, fold = np.array([value(measure, rows_of[i]) for i in numbers]), fold_of[numbers]
+        low, high = resampling.over_groups(values, fold) if lists.grouped else interval
+        mean, depth = _mean_over_folds(values, fold), lists.depth(measure.k)
+        estimates.append(Estimate(measure.key, mean, low, high, depth))
+    return estimates
+
+
+def _defined_lists(measure: Measure, grades: Vector, rows_of: list[Index], grouped: bool) -> Index:
+    """Numbers of the lists that have a value: two grades, or for NDCG a positive gain."""
+    gain = measure.kind == "ndcg"
+    labels = [grades[rows] for rows in rows_of]
+    numbers = np.flatnonzero([bool(np.ptp(y) > 0.0 or (gain and y.max() > 0.0)) for y in labels])
+    if not numbers.size:
+        name = "group" if grouped else "fold"
+        raise ValueError(
+            f"No {name} has rows of two grades; check that the {name}s belong to the rows."
         )
-        number = _list_numbers(qid, folds)
-        order = np.argsort(number, kind="stable")
-        self._rows = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
-        self._fold = np.array([folds[rows[0]] for rows in self._rows])
+    return numbers
 
-    def estimated(self, measures: list[Measure], draws: _Draws) -> list[Estimate]:
-        """Means over folds of means over their lists, with intervals over resamples."""
-        valued = [self._valued(each) for each in measures]
-        intervals = [] if self._grouped else self._over_rows(measures, valued, draws)
-        found = []
-        for place, (measure, lists) in enumerate(zip(measures, valued, strict=True)):
-            values = np.array([self._value(measure, self._rows[k]) for k in lists])
-            fold, depth = self._fold[lists], ""
-            if measure.k is not None:
-                depth = describe_depth(measure.k, None if self._grouped else self._n_all)
-            low, high = draws.over_lists(values, fold) if self._grouped else intervals[place]
-            found.append(Estimate(measure.key, _over_folds(values, fold), low, high, depth))
-        return found
 
-    def _valued(self, measure: Measure) -> Index:
-        """The lists that have a value: one of one grade has no pair, and one without a gain no
-        NDCG.
-        """
-        grades = [self._y[rows] for rows in self._rows]
-        gain = measure.kind == "ndcg"
-        found = np.flatnonzero([np.ptp(y) > 0.0 or (gain and y.max() > 0.0) for y in grades])
-        if not found.size:
-            what = "group" if self._grouped else "fold"
-            raise ValueError(
-                f"No {what} has rows of two grades; check that the {what}s belong to the rows."
-            )
-        return found
+def _row_intervals(
+    grades: Vector,
+    rows_of: list[Index],
+    means: Callable[[list[Index]], list[float]],
+    resampling: _Resampling,
+) -> list[Interval]:
+    """Intervals over rows resampled within list and grade, so that each grade keeps its size; none
+    if one of two classes has a single row, which shows no variation.
+    """
+    labels, counts = np.unique(grades, return_counts=True)
+    if labels.size == 2 and counts.min() < 2:
+        return []
+    rng = resampling.rng()
+    strata = [
+        [rows[grades[rows] == grade] for grade in np.unique(grades[rows])] for rows in rows_of
+    ]
 
-    def _value(self, measure: Measure, rows: Index) -> float:
-        on_part = measure if self._grouped else measure.for_rows(rows.size, self._n_all)
-        return on_part.function(self._y[rows], self._scores[rows])
+    def resample(parts: list[Index]) -> Index:
+        return np.concatenate([part[rng.integers(0, part.size, part.size)] for part in parts])
 
-    def _over_rows(
-        self, measures: list[Measure], valued: list[Index], draws: _Draws
-    ) -> list[tuple[float, float]]:
-        """Rows are resampled within their list and grade, so that each grade keeps its size."""
-        grades, counts = np.unique(self._y, return_counts=True)
-        if grades.size == 2 and counts.min() < 2:  # one row shows no variation
-            return [(np.nan, np.nan)] * len(measures)
-        rng, values = draws.rng(), np.empty((len(measures), draws.number))
-        parts = [
-            [rows[self._y[rows] == grade] for grade in np.unique(self._y[rows])]
-            for rows in self._rows
-        ]
-        for r in range(draws.number):
-            drawn = [
-                np.concatenate([p[rng.integers(0, p.size, p.size)] for p in each]) for each in parts
-            ]
-            for place, (measure, lists) in enumerate(zip(measures, valued, strict=True)):
-                values[place, r] = np.mean([self._value(measure, drawn[k]) for k in lists])
-        return [draws.interval(each) for each in values]
+    values = [means([resample(parts) for parts in strata]) for _ in range(resampling.number)]
+    return [resampling.interval(each) for each in np.array(values).T]

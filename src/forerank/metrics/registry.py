@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from forerank.metrics import measures as metrics
+from forerank.metrics.pairs import roc_auc, wmw
+from forerank.metrics.thresholds import average_precision, partial_auc, pos_at_top, tpr_at_fpr
+from forerank.metrics.top_k import Depth, ndcg, precision_at_k, recall_at_k
 
 __all__ = [
     "KINDS",
@@ -87,7 +89,7 @@ class Measure:
         named = replace(self, title=f"{self.title} {depth}", phrase=f"{self.phrase} {depth}")
         if grouped:
             return named
-        rows = metrics.Depth(scaled_depth(self.k, n_rows, list_rows))
+        rows = Depth(scaled_depth(self.k, n_rows, list_rows))
         return replace(named, function=partial(self.function, k=rows))
 
 
@@ -114,15 +116,15 @@ def _chance_constant(n: int, p: int, *, value: float) -> float:
 
 
 def _chance_average_precision(n: int, p: int) -> float:
-    """Of the i - 1 rows above a positive one at rank i, (i - 1) (p - 1) / (n - 1) are expected to be
-    positive; the precision there is that plus one, over i, averaged over the ranks.
+    """The mean over ranks i of the expected precision at a positive row of rank i: of the i - 1
+    rows above it, (i - 1) (p - 1) / (n - 1) are expected to be positive.
     """
     others = (p - 1) / (n - 1)
     return float(np.mean((1 + np.arange(n) * others) / (1 + np.arange(n))))
 
 
 def _chance_tpr(n: int, p: int, *, fpr: float = 0.0) -> float:
-    """With m of the negatives accepted, a positive is accepted with probability (m + 1) / (N + 1)."""
+    """With m of N negatives accepted, a positive is accepted with probability (m + 1) / (N + 1)."""
     return (int(fpr * (n - p)) + 1) / (n - p + 1)
 
 
@@ -140,13 +142,13 @@ def _chance_recall(n: int, p: int, *, k: int) -> float:
 def _ndcg(key: str, k: float | None) -> Measure:
     meaning = "the order is worth {} of the best possible one"
     if k is None:
-        return Measure(key, metrics.ndcg, "NDCG", meaning=meaning, graded=True)
-    function = partial(metrics.ndcg, k=int(k))
+        return Measure(key, ndcg, "NDCG", meaning=meaning, graded=True)
+    function = partial(ndcg, k=int(k))
     return Measure(key, function, f"NDCG at {k}", "", meaning, None, k, graded=True)
 
 
 def _pauc(key: str, fpr: float) -> Measure:
-    function = partial(metrics.partial_auc, standardize="range", fpr_range=(0.0, fpr))
+    function = partial(partial_auc, standardize="range", fpr_range=(0.0, fpr))
     meaning = (
         f"up to a false positive rate of {fpr:g}, {{}} of the positive rows are found on average"
     )
@@ -155,20 +157,20 @@ def _pauc(key: str, fpr: float) -> Measure:
 
 
 def _tpr(key: str, fpr: float) -> Measure:
-    function = partial(metrics.tpr_at_fpr, fpr=fpr)
+    function = partial(tpr_at_fpr, fpr=fpr)
     meaning = f"at a false positive rate of {fpr:g}, {{}} of the positive rows are found"
     chance = partial(_chance_tpr, fpr=fpr)
     return Measure(key, function, f"TPR at FPR {fpr:g}", "", meaning, chance, fpr)
 
 
 def _precision(key: str, k: float) -> Measure:
-    function = partial(metrics.precision_at_k, k=int(k))
+    function = partial(precision_at_k, k=int(k))
     meaning = f"{{}} of the first {k:,} rows are positive"
     return Measure(key, function, f"precision at {k}", "", meaning, _chance_precision, k)
 
 
 def _recall(key: str, k: float) -> Measure:
-    function = partial(metrics.recall_at_k, k=int(k))
+    function = partial(recall_at_k, k=int(k))
     meaning = f"the first {k:,} rows hold {{}} of all positive ones"
     chance = partial(_chance_recall, k=int(k))
     return Measure(key, function, f"recall at {k}", "", meaning, chance, k)
@@ -177,21 +179,21 @@ def _recall(key: str, k: float) -> Measure:
 _HALF = partial(_chance_constant, value=0.5)
 _AUC = Measure(
     "auc",
-    metrics.roc_auc,
+    roc_auc,
     "AUC",
     meaning="a positive row is ranked above a negative one in {} of all such pairs",
     chance=_HALF,
 )
 _AP = Measure(
     "ap",
-    metrics.average_precision,
+    average_precision,
     "average precision",
     meaning="of the rows ranked down to a positive one, {} are positive on average",
     chance=_chance_average_precision,
 )
 _POS_AT_TOP = Measure(
     "pos_at_top",
-    metrics.pos_at_top,
+    pos_at_top,
     "positives at the top",
     "share of positives at the top",
     "{} of the positive rows are ranked above every negative one",
@@ -199,7 +201,7 @@ _POS_AT_TOP = Measure(
 )
 _WMW = Measure(
     "wmw",
-    metrics.wmw,
+    wmw,
     "pairs in order",
     "share of pairs in order",
     "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",

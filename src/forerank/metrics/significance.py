@@ -175,7 +175,7 @@ def critical_difference(n_methods: int, n_folds: int, level: float = 0.05) -> fl
 
 
 def critical_difference_groups(ranks: Iterable[float], cd: float) -> list[tuple[int, int]]:
-    """First and last position of each largest group of methods that are not significantly different.
+    """First and last position of each largest group without significant differences.
 
     `ranks` ascend. Two methods differ significantly if their mean ranks differ by at least `cd`
     (Demšar 2006, section 3.2.2), so within a group they differ by less.

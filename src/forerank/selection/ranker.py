@@ -18,8 +18,8 @@ from forerank._typing import Vector
 from forerank._validation import check_number, check_weights, stacklevel_outside
 from forerank.design import make_design
 from forerank.estimators.base import BaseRanker, available_or_remedy, refuse_more_than_two
-from forerank.metrics.ranking import query_numbers
 from forerank.metrics.registry import measure_named, metric_function, takes_grades
+from forerank.metrics.validation import number_groups
 from forerank.selection.calibration import (
     calibration_splits,
     fitted_sigmoid,
@@ -261,11 +261,11 @@ class Ranker(BaseRanker):
     def _dataset(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Dataset:
         X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
-        group = None if qid is None else _numbered_by_appearance(query_numbers(qid, codes.size))
+        group = None if qid is None else _numbered_by_appearance(number_groups(qid, codes.size))
         return Dataset(X, labels, check_weights(sample_weight, codes.size), group)
 
     def _grades(self) -> NDArray:
-        """Gains of the classes: numeric labels, shifted if some are negative; else class numbers."""
+        """Gains of the classes: numeric labels, shifted if negative; else class numbers."""
         labels = self.classes_
         if labels.dtype.kind in "biuf":
             return labels if labels.min() >= 0 else labels - labels.min()

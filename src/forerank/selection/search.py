@@ -152,7 +152,8 @@ class Search:
             given_beside["sample weights"] = self.data.weight is not None
             needed = " and ".join(what for what, present in given_beside.items() if present)
             raise ValueError(
-                f"None of the methods {', '.join(map(repr, names))} takes {needed}; pairwise methods do."
+                f"None of the methods {', '.join(map(repr, names))} takes {needed}; pairwise "
+                "methods do."
             )
         pairs: list[tuple[str | None, str, Any]]
         pairs = [(None, name, ranker) for name, ranker in rankers.items()]

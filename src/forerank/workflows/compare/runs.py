@@ -203,7 +203,7 @@ def _measured(task: FitTask, scores: Vector) -> dict[str, float]:
     arguments = dict(task.sides[1])
     y = arguments.pop("y")
     with warnings.catch_warnings():
-        excluded = ".*queries left out of the mean"
+        excluded = ".*groups excluded from the mean"
         warnings.filterwarnings("ignore", message=excluded, category=UserWarning)
         return {
             measure.key: float(measure.function(y, scores, **arguments))
