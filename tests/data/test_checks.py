@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from forerank import metrics
 from forerank.data.checks import _row_hashes, data_warnings
-from forerank.data.leaky_columns import pair_auc, stratified_sample
+from forerank.data.leaky_columns import balanced_sample, pair_auc
 
 
 def noise(n=1000, d=4, positives=0.3, seed=0):
@@ -99,7 +99,7 @@ def test_few_rows_make_a_hint_and_very_few_nothing():
     X[:, 0] = 4 * y + rng.random(20)
     hint = data_warnings(X, y)[0]
     assert (hint.kind, hint.column) == ("perhaps leaky column", "column 0")
-    assert "may be honest" in hint.sentence
+    assert "may be legitimate" in hint.sentence
     # Setosa is parted from the others by its petals: an honest column.
     X, kind = load_iris(return_X_y=True)
     assert {each for each, column in kinds(X, kind == 0) if column} == {"perhaps leaky column"}
@@ -121,7 +121,7 @@ def test_many_rows_are_sampled_and_it_says_so():
     X[:, 1] = y
     (found,) = data_warnings(X, y, max_rows=1000)
     assert "(seen on a sample of 1,000 rows)" in found.sentence
-    rows = stratified_sample(y, 1000, np.random.default_rng(0))
+    rows = balanced_sample(y, 1000, np.random.default_rng(0))
     assert rows.size == 1000
     assert y[rows].sum() == y.sum()  # all of the small class
     assert kinds(X, y, max_rows=1000) == kinds(X, y, max_rows=1000)

@@ -57,7 +57,7 @@ def test_comments_and_columns_from_zero(tmp_path):
         (
             "a.npz",
             b"x,y\n1,2\n",
-            "cannot be read as a NumPy archive, which its suffix says it is",
+            "cannot be read as a NumPy archive, as its suffix suggests",
         ),
         ("a.csv", b"a\n1\n", "this is a table, not a matrix"),
     ],

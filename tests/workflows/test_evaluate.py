@@ -18,7 +18,9 @@ def test_labels_that_the_model_does_not_know():
     with pytest.raises(DataFileError, match="labels in 'y' that are neither '1' nor '-1': 0, 2"):
         evaluate(model, frame.assign(y=np.arange(20) % 3))
     grouped = fit(Matrix(np.eye(8), np.arange(8) % 2, np.arange(8) // 4), check=0)
-    with pytest.raises(DataFileError, match="the model ranks within groups, and there is no qid"):
+    with pytest.raises(
+        DataFileError, match="the model ranks within groups, and the file has no groups"
+    ):
         evaluate(grouped, Matrix(np.eye(8), np.arange(8) % 2, None))
     by_alphabet = fit(frame.assign(y=np.where(frame["y"] > 0, "good", "poor")), "y", check=0)
     assert any("'poor' is taken for the positive label" in note for note in by_alphabet.notes)

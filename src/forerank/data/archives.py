@@ -62,7 +62,7 @@ def _arrays(path: Any) -> dict[str, NDArray]:
     if not zipfile.is_zipfile(path):  # NumPy would speak of a pickle, and of allowing it
         with Path(path).open("rb") as file:
             is_text = b"\x00" not in file.read(1 << 16)
-        problem += ", which its suffix says it is"
+        problem += ", as its suffix suggests"
         if is_text:
             problem, arguments = (
                 f"{problem}; if it is a text file, pass its format",

@@ -268,15 +268,15 @@ def _class_sizes(y: Index) -> Iterator[DataWarning]:
             None,
             f"{few:,} of {y.size:,} rows {'is' if few == 1 else 'are'} {which}: an AUC near 0.8 is "
             f"known to about ±{_half_width(few, many):.2f} from them, and smaller differences "
-            f"between methods are not significant. Label more {which} rows before believing a "
-            "figure.",
+            f"between methods are not significant. Label more {which} rows before relying on a "
+            "result.",
         )
     elif few < _EXTREME_SHARE * y.size:
         yield DataWarning(
             "extreme imbalance",
             None,
             f"One row in {round(y.size / few):,} is {which}. With an AUC of 0.99 there can still "
-            "be a hundred wrong rows ahead of each right one: measure the top of the list (ap, "
+            f"be a hundred other rows above each {which} one: measure the top of the list (ap, "
             "pos_at_top, recall@k).",
         )
 
@@ -300,7 +300,7 @@ def _groups_of_one_class(group: Index, y: Index) -> Iterator[DataWarning]:
     end = "they count in no measure."
     if n_found == n_groups:
         end = "check that the groups belong to the rows."
-    sentence = f"{shown} {has} rows of one label only. {hold} no pair to learn from; {end}"
+    sentence = f"{shown} {has} rows of one label only. {hold} no pair of different labels; {end}"
     yield DataWarning("groups of one class", None, sentence)
 
 
@@ -314,7 +314,7 @@ def _tied_scores(scores: NDArray, n: int) -> Iterator[DataWarning]:
         yield DataWarning(
             "constant score",
             None,
-            f"All {n:,} rows have the score {values[0]:g}: this is no ranking. Penalise less (a "
+            f"All {n:,} rows have the score {values[0]:g}: they are not ranked. Penalise less (a "
             "smaller alpha), or check that the columns are not empty.",
         )
     elif counts[most] > _TIED_SHARE * n and values.size > 1:

@@ -224,27 +224,14 @@ def _mean_words(values: Any) -> float:
 
 @dataclass(frozen=True)
 class MixedColumn:
-    """A column of numbers with strings among them.
-
-    Attributes
-    ----------
-    name : str
-    words : list of str
-        The distinct strings.
-    n_words, n_known : int
-        Number of values that are strings, and of values that are not missing.
-    row : int
-        The first row with a string, counted from 0.
-    is_number : bool
-        Whether nearly all values are numbers, so that the strings are taken for missing ones.
-    """
+    """A column of numbers with strings among them."""
 
     name: str
-    words: list[str]
-    n_words: int
-    n_known: int
-    row: int
-    is_number: bool
+    words: list[str]  # the distinct strings
+    n_words: int  # number of values that are strings
+    n_known: int  # number of values that are not missing
+    row: int  # the first row with a string, counted from 0
+    is_number: bool  # whether nearly all values are numbers; then the strings are missing ones
 
 
 def mixed_columns(frame: Any, *, exclude: Iterable[str | None] = ()) -> list[MixedColumn]:

@@ -32,10 +32,7 @@ _HEADER_BYTES = 1 << 20
 _ARROW_BYTES = 1 << 20
 _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 # Missing values as R, pandas, databases and the UCI repository write them.
-_MISSING = [
-    "",
-    *["NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"],
-]
+_NULLS = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "?"]
 
 
 @dataclass(frozen=True)
@@ -48,42 +45,20 @@ class Block:
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """Columns to read and their types.
+    """Columns to read and their types."""
 
-    Attributes
-    ----------
-    columns : list of str or None
-        The columns to read; None for all.
-    types : mapping from names to pyarrow types
-        Others follow from the values.
-    missing : mapping from names to strings
-        Columns of numbers, and the strings in them that mean a missing value.
-    categories : int
-        Columns of at most this many different strings become dictionary columns.
-    """
-
-    columns: Sequence[str] | None = None
-    types: Mapping[str, Any] = field(default_factory=dict)
+    columns: Sequence[str] | None = None  # None for all
+    types: Mapping[str, Any] = field(default_factory=dict)  # of pyarrow; others follow from values
+    # Columns of numbers, and the strings in them that mean a missing value.
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    categories: int = 0
+    categories: int = 0  # most different strings of a column that becomes a dictionary column
 
 
 class CsvFile:
-    """A CSV file with a header.
+    """A CSV file with a header: the line `header`, the `names` in it and the `delimiter`.
 
-    Parameters
-    ----------
-    opened : callable
-        Opens the file for reading bytes.
-    delimiter : str, optional
-        By default the most frequent one of the header.
-
-    Attributes
-    ----------
-    header : bytes
-        The line with the names, unchanged.
-    names : list of str
-    delimiter : str
+    `opened` opens the file for reading bytes. By default the delimiter is the most frequent one of
+    the header.
     """
 
     def __init__(self, opened: Callable[[], BinaryIO], delimiter: str | None = None) -> None:
@@ -368,7 +343,7 @@ def _conversion(options: CsvOptions, decimal: str) -> Any:
     return csv.ConvertOptions(
         include_columns=None if options.columns is None else list(options.columns),
         column_types=dict(options.types) or None,
-        null_values=_MISSING,
+        null_values=_NULLS,
         decimal_point=decimal,
         true_values=[],
         false_values=[],

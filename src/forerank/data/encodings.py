@@ -8,7 +8,7 @@ from io import BufferedReader, BytesIO, RawIOBase, TextIOWrapper
 from typing import Any, BinaryIO
 
 from forerank.data.files import first_line
-from forerank.data.formats import opener
+from forerank.data.formats import check_readable, opener
 from forerank.exceptions import CsvProblem, DataFileError
 
 __all__ = ["binary_problem", "encoding_problem", "file_errors", "open_bytes", "usual_encoding"]
@@ -91,7 +91,10 @@ def usual_encoding(path: Any, encoding: str | None) -> str | None:
     Text in UTF-8 is also valid in most encodings of single bytes, with other characters; the
     reverse hardly happens.
     """
-    if encoding is None or checked_encoding(path, None) is not None:
+    if encoding is None:
+        return None
+    check_readable(path)
+    if checked_encoding(path, None) is not None:
         return None
     decoder = codecs.getincrementaldecoder("utf-8")()
     with file_errors(path), open_bytes(path) as file:

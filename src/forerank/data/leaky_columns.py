@@ -20,7 +20,7 @@ from forerank.data.frames import distinct
 from forerank.data.transformers import column_floats
 from forerank.metrics import wmw
 
-__all__ = ["Columns", "leaky_columns", "named_columns", "pair_auc", "stratified_sample"]
+__all__ = ["Columns", "balanced_sample", "leaky_columns", "named_columns", "pair_auc"]
 
 # AUC from which a column is reported.
 _LEAKY_AUC = 0.999
@@ -79,9 +79,8 @@ def named_columns(data: Any, names: Sequence[str] | None) -> Columns:
     n_columns = data.shape[1]
     given = [f"column {k}" for k in range(n_columns)] if names is None else [*map(str, names)]
     if len(given) != n_columns:
-        raise ValueError(
-            f"names has {len(given)} entries and data {n_columns} columns; give one per column."
-        )
+        counts = f"names has {len(given)} entries and data {n_columns} columns"
+        raise ValueError(f"{counts}; give one per column.")
     return Columns(data.tocsc() if sp.issparse(data) else data, given)
 
 
@@ -106,8 +105,8 @@ def leaky_columns(
 
     Cost: one sort per column of at most `max_rows` rows, and for most columns of a few thousand.
     """
-    rows = stratified_sample(y, max_rows, rng)
-    sample = rows[stratified_sample(y[rows], SAMPLE_ROWS, rng)]
+    rows = balanced_sample(y, max_rows, rng)
+    sample = rows[balanced_sample(y[rows], SAMPLE_ROWS, rng)]
     remark = "" if rows.size == y.size else f" (seen on a sample of {rows.size:,} rows)"
     for k in columns.candidates(y == 1 if y.max() == 1 else None):
         values, is_category = columns.column(k, sample)
@@ -120,7 +119,7 @@ def leaky_columns(
             yield _warning(columns.names[k], how, auc, values, y[rows], remark)
 
 
-def stratified_sample(y: Index, size: int, rng: np.random.Generator) -> Index:
+def balanced_sample(y: Index, size: int, rng: np.random.Generator) -> Index:
     """Rows of each class, equally many or all there are: the AUC does not depend on the shares."""
     if y.size <= size:
         return np.arange(y.size)
@@ -210,8 +209,8 @@ def _warning(
         what = f"The column {name!r} alone ranks the labels {nearly}perfectly (AUC {auc:.4f})"
     if few < _SURE_FROM or how == "known for positives":
         why = f", the smaller class having {counted(few, 'row')} only" if few < _SURE_FROM else ""
-        advice = f"That may be honest{why}; make sure that it is known at the time when rows are "
-        return "perhaps leaky column", name, f"{what}{remark}. {advice}ranked, else leave it out."
-    advice = "Such a column mostly holds what became known with the label or after it. Leave it "
-    advice += "out, unless it is known at the time when rows are ranked."
+        advice = f"That may be legitimate{why}; make sure that it is known at the time when rows "
+        return "perhaps leaky column", name, f"{what}{remark}. {advice}are ranked, else drop it."
+    advice = "Such a column mostly holds what became known with the label or after it. Drop it, "
+    advice += "unless it is known at the time when rows are ranked."
     return "leaky column", name, f"{what}{remark}. {advice}"

@@ -106,14 +106,8 @@ class DataSource:
         """
         if self.name is None:
             return as_frame(self._data)
-        table = read_table(
-            self.path,
-            types=arrow_types(columns),
-            categories=_MOST_CATEGORIES,
-            missing=missing,
-            **self._csv_options,
-        )
-        return as_frame(table)
+        options = {**self._csv_options, "types": arrow_types(columns), "missing": missing}
+        return as_frame(read_table(self.path, categories=_MOST_CATEGORIES, **options))
 
     def matrix(self, zero_based: bool | None = None) -> Matrix:
         """Rows, labels and groups of a source that is not a table."""
@@ -182,7 +176,7 @@ class DataSource:
 
 
 def _kind(path: Any, format: str | None) -> str:
-    """The format of a file; a file that does not exist is an error whatever its suffix."""
+    """The format of a file; that it does not exist is reported before an unknown suffix."""
     try:
         return file_kind(path, format)
     except DataFileError:

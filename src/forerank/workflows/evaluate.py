@@ -156,7 +156,7 @@ def _scored_table(
 def _scored_matrix(model: Model, source: DataSource, target: Any) -> _ScoredRows:
     matrix, notes = matrix_rows(source, target, zero_based=model.summary.get("zero_based"))
     if model.summary.get("groups") is not None and matrix.qid is None:
-        raise source.error("the model ranks within groups, and there is no qid")
+        raise source.error("the model ranks within groups, and the file has no groups (qid)")
     labels = _labels(model, source, matrix.y, "label")
     return _ScoredRows(labels, matrix_scores(model, matrix.X, source.path), matrix.qid, notes)
 
