@@ -41,14 +41,16 @@ class Measure:
     title : str
         For heads and tables, such as "recall at 50".
     phrase : str
-        For sentences: "mean {phrase}", "the highest {phrase}". By default the title.
+        For sentences: "mean {phrase}", "the highest {phrase}".
     meaning : str
         A clause with a gap for the value in percent.
     chance : callable or None
         ``chance(n_rows, n_positive)``, the expected value of a random order of that many rows;
         None if there is no formula.
+    k : int or None
+        Number of rows from the top that count; None for a measure of all rows.
     parameter : float or None
-        k, a number of rows, or a false positive rate.
+        k, or a false positive rate.
     graded : bool
         Whether it takes more than two classes.
     """
@@ -56,25 +58,16 @@ class Measure:
     key: str
     function: Callable[..., float] = field(compare=False)
     title: str
-    phrase: str = ""
-    meaning: str = ""
-    chance: Callable[[int, int], float] | None = field(default=None, compare=False)
-    parameter: float | None = None
-    graded: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.phrase:
-            object.__setattr__(self, "phrase", self.title)
+    phrase: str
+    meaning: str
+    chance: Callable[[int, int], float] | None = field(compare=False)
+    k: int | None
+    parameter: float | None
+    graded: bool
 
     @property
     def kind(self) -> str:
         return self.key.partition("@")[0]
-
-    @property
-    def k(self) -> int | None:
-        """Number of rows from the top that count; None for a measure of all rows."""
-        counts_rows = self.kind in KINDS and KINDS[self.kind].parameter == "k"
-        return int(self.parameter) if counts_rows and self.parameter is not None else None
 
     def for_rows(self, n_rows: int, list_rows: int, *, grouped: bool = False) -> "Measure":
         """The measure of a list of `list_rows` rows, estimated on `n_rows` of them, such as a fold.
@@ -111,11 +104,11 @@ def describe_depth(k: int, list_rows: int | None) -> str:
 # --- Expected values of a random order of n rows, p of them positive ---
 
 
-def _chance_constant(n: int, p: int, *, value: float) -> float:
-    return value
+def _chance_half(parameter: None, n: int, p: int) -> float:
+    return 0.5
 
 
-def _chance_average_precision(n: int, p: int) -> float:
+def _chance_average_precision(parameter: None, n: int, p: int) -> float:
     """The mean over ranks i of the expected precision at a positive row of rank i: of the i - 1
     rows above it, (i - 1) (p - 1) / (n - 1) are expected to be positive.
     """
@@ -123,117 +116,118 @@ def _chance_average_precision(n: int, p: int) -> float:
     return float(np.mean((1 + np.arange(n) * others) / (1 + np.arange(n))))
 
 
-def _chance_tpr(n: int, p: int, *, fpr: float = 0.0) -> float:
+def _chance_partial_auc(fpr: float, n: int, p: int) -> float:
+    return fpr / 2
+
+
+def _chance_tpr(fpr: float | None, n: int, p: int) -> float:
     """With m of N negatives accepted, a positive is accepted with probability (m + 1) / (N + 1)."""
-    return (int(fpr * (n - p)) + 1) / (n - p + 1)
+    return (int((fpr or 0.0) * (n - p)) + 1) / (n - p + 1)
 
 
-def _chance_precision(n: int, p: int) -> float:
+def _chance_precision(k: int, n: int, p: int) -> float:
     return p / n
 
 
-def _chance_recall(n: int, p: int, *, k: int) -> float:
+def _chance_recall(k: int, n: int, p: int) -> float:
     return min(1.0, k / n)
 
 
 # --- The measures ---
 
 
-def _ndcg(key: str, k: float | None) -> Measure:
-    meaning = "the order is worth {} of the best possible one"
-    if k is None:
-        return Measure(key, ndcg, "NDCG", meaning=meaning, graded=True)
-    function = partial(ndcg, k=int(k))
-    return Measure(key, function, f"NDCG at {k}", "", meaning, None, k, graded=True)
-
-
-def _pauc(key: str, fpr: float) -> Measure:
-    function = partial(partial_auc, standardize="range", fpr_range=(0.0, fpr))
-    meaning = (
-        f"up to a false positive rate of {fpr:g}, {{}} of the positive rows are found on average"
-    )
-    chance = partial(_chance_constant, value=fpr / 2)
-    return Measure(key, function, f"partial AUC (FPR to {fpr:g})", "", meaning, chance, fpr)
-
-
-def _tpr(key: str, fpr: float) -> Measure:
-    function = partial(tpr_at_fpr, fpr=fpr)
-    meaning = f"at a false positive rate of {fpr:g}, {{}} of the positive rows are found"
-    chance = partial(_chance_tpr, fpr=fpr)
-    return Measure(key, function, f"TPR at FPR {fpr:g}", "", meaning, chance, fpr)
-
-
-def _precision(key: str, k: float) -> Measure:
-    function = partial(precision_at_k, k=int(k))
-    meaning = f"{{}} of the first {k:,} rows are positive"
-    return Measure(key, function, f"precision at {k}", "", meaning, _chance_precision, k)
-
-
-def _recall(key: str, k: float) -> Measure:
-    function = partial(recall_at_k, k=int(k))
-    meaning = f"the first {k:,} rows hold {{}} of all positive ones"
-    chance = partial(_chance_recall, k=int(k))
-    return Measure(key, function, f"recall at {k}", "", meaning, chance, k)
-
-
-_HALF = partial(_chance_constant, value=0.5)
-_AUC = Measure(
-    "auc",
-    roc_auc,
-    "AUC",
-    meaning="a positive row is ranked above a negative one in {} of all such pairs",
-    chance=_HALF,
-)
-_AP = Measure(
-    "ap",
-    average_precision,
-    "average precision",
-    meaning="of the rows ranked down to a positive one, {} are positive on average",
-    chance=_chance_average_precision,
-)
-_POS_AT_TOP = Measure(
-    "pos_at_top",
-    pos_at_top,
-    "positives at the top",
-    "share of positives at the top",
-    "{} of the positive rows are ranked above every negative one",
-    _chance_tpr,
-)
-_WMW = Measure(
-    "wmw",
-    wmw,
-    "pairs in order",
-    "share of pairs in order",
-    "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",
-    _HALF,
-    graded=True,
-)
-
-
 @dataclass(frozen=True)
 class _Kind:
-    """`measure` is a Measure or, with a parameter, a function of key and parameter that makes one.
+    """Measures that differ by a parameter only: "k" or "fpr", whose value replaces {p} in texts.
 
-    `selects` says whether a ranker can be selected by it (`metric=` of `Ranker` and the workflows).
+    `chance` takes the parameter, the number of rows and that of positive rows. `selects` says
+    whether a ranker can be selected by the measure (`metric=` of `Ranker` and the workflows).
     """
 
-    measure: Any
+    function: Callable[..., float]
+    title: str
+    meaning: str
+    chance: Callable[..., float] | None = None
+    phrase: str = ""
     parameter: str | None = None
     graded: bool = False
     selects: bool = True
 
+    def measure(self, key: str, value: Any = None) -> Measure:
+        function, k = self.function, value if self.parameter == "k" else None
+        if function is partial_auc:
+            function = partial(function, standardize="range", fpr_range=(0.0, value))
+        elif value is not None:
+            function = partial(function, **{str(self.parameter): value})
+        title = self.title.replace("{p}", f"{value}" if k else f"{value or 0.0:g}")
+        meaning = self.meaning.replace("{p}", f"{k:,}" if k else f"{value or 0.0:g}")
+        chance = None if self.chance is None else partial(self.chance, value)
+        texts = title, self.phrase or title, meaning
+        return Measure(key, function, *texts, chance, k, value, self.graded)
 
+
+_NDCG = "the order is worth {} of the best possible one"
 KINDS: dict[str, _Kind] = {
-    "auc": _Kind(_AUC),
-    "ap": _Kind(_AP),
-    "pos_at_top": _Kind(_POS_AT_TOP),
-    "wmw": _Kind(_WMW, graded=True),
-    "ndcg": _Kind(_ndcg, "k", graded=True),
-    "pauc": _Kind(_pauc, "fpr"),
-    "recall": _Kind(_recall, "k"),
-    "precision": _Kind(_precision, "k", selects=False),
-    "tpr": _Kind(_tpr, "fpr", selects=False),
+    "auc": _Kind(
+        roc_auc,
+        "AUC",
+        "a positive row is ranked above a negative one in {} of all such pairs",
+        _chance_half,
+    ),
+    "ap": _Kind(
+        average_precision,
+        "average precision",
+        "of the rows ranked down to a positive one, {} are positive on average",
+        _chance_average_precision,
+    ),
+    "pos_at_top": _Kind(
+        pos_at_top,
+        "positives at the top",
+        "{} of the positive rows are ranked above every negative one",
+        _chance_tpr,
+        "share of positives at the top",
+    ),
+    "wmw": _Kind(
+        wmw,
+        "pairs in order",
+        "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",
+        _chance_half,
+        "share of pairs in order",
+        graded=True,
+    ),
+    "ndcg": _Kind(ndcg, "NDCG at {p}", _NDCG, parameter="k", graded=True),
+    "pauc": _Kind(
+        partial_auc,
+        "partial AUC (FPR to {p})",
+        "up to a false positive rate of {p}, {} of the positive rows are found on average",
+        _chance_partial_auc,
+        parameter="fpr",
+    ),
+    "recall": _Kind(
+        recall_at_k,
+        "recall at {p}",
+        "the first {p} rows hold {} of all positive ones",
+        _chance_recall,
+        parameter="k",
+    ),
+    "precision": _Kind(
+        precision_at_k,
+        "precision at {p}",
+        "{} of the first {p} rows are positive",
+        _chance_precision,
+        parameter="k",
+        selects=False,
+    ),
+    "tpr": _Kind(
+        tpr_at_fpr,
+        "TPR at FPR {p}",
+        "at a false positive rate of {p}, {} of the positive rows are found",
+        _chance_tpr,
+        parameter="fpr",
+        selects=False,
+    ),
 }
+_FULL_NDCG = _Kind(ndcg, "NDCG", _NDCG, graded=True)
 # Other keys by which a measure is known: mean average precision is the mean over groups.
 _ALIASES = {"map": "ap"}
 
@@ -247,7 +241,7 @@ def get_measure(key: str) -> Measure:
     'precision at 10'
     """
     key = _ALIASES.get(key, key)
-    return _ndcg(key, None) if key == "ndcg" else _made(key, [*KINDS])
+    return _FULL_NDCG.measure(key) if key == "ndcg" else _made(key, [*KINDS])
 
 
 def measure_named(metric: Any) -> Measure:
@@ -268,20 +262,20 @@ def _made(metric: Any, kinds: list[str]) -> Measure:
     if not isinstance(metric, str) or metric.partition("@")[0] not in kinds:
         raise ValueError(f"metric must be {shown}; got {metric!r}.")
     kind, _, given = metric.partition("@")
-    entry = KINDS[kind]
-    if entry.parameter is None:
+    entry, parameter = KINDS[kind], KINDS[kind].parameter
+    if parameter is None:
         if given:
             raise ValueError(f"metric={metric!r}: {kind} takes no parameter.")
-        return entry.measure
+        return entry.measure(metric)
     try:
-        value = float(given) if entry.parameter == "fpr" else int(given)
+        value = float(given) if parameter == "fpr" else int(given)
     except ValueError:
-        raise ValueError(f"metric={metric!r}: give {kind}@{entry.parameter}, {shown}.") from None
-    if entry.parameter == "fpr" and not 0.0 < value < 1.0:
+        raise ValueError(f"metric={metric!r}: give {kind}@{parameter}, {shown}.") from None
+    if parameter == "fpr" and not 0.0 < value < 1.0:
         raise ValueError(
             f"metric={metric!r}: give a false positive rate between 0 and 1; up to 1 it is the AUC."
         )
-    if entry.parameter == "k" and value < 1:
+    if parameter == "k" and value < 1:
         raise ValueError(f"metric={metric!r}: k is a number of rows, at least 1.")
     return entry.measure(metric, value)
 
