@@ -3,23 +3,24 @@
 from pathlib import Path
 
 import numpy as np
-from benchmarks.papers.common import Results, provenance, pyplot, table
+from benchmarks.papers.common import QUICK, Results, pyplot, table, write_page
 
 from forerank.active import RecallBound, paired_t
 
 from . import protocol
 
-QUICK = "**A quick run: few reviews and one seeding. Its figures only show that everything works.**"
-SETTING = """Each run knows one relevant and one irrelevant record, reads the record that the method puts first, then
-retrains; when 5 % of what was read is more than one record, that many are read at a time. Records are tf-idf vectors of
-the words and pairs of words of title and abstract. Records are counted without the two seeds."""
-METHODS = """Means over the reviews (of the means over the seedings). Records to find that share of the relevant ones,
-and WSS@95. "difference": records to 95 % less those of the reference, the mean over the reviews and its 95 % confidence
-interval (paired t over reviews, same seeds); negative is less reading. Methods with fewer seedings are compared with
-the reference on these."""
-STOPPING = """`RecallBound(target=0.95, confidence=0.95)`, looked at after every record. "kept": runs that ended at a
-recall of 0.95 or more. "read": records read, as a share of all, the mean over reviews; "needed": the share after which
-0.95 was in fact reached. Reading at random is the worst case that the promise covers."""
+SETTING = """Each run knows one relevant and one irrelevant record, reads the record that the
+method puts first, then retrains; when 5 % of what was read is more than one record, that many
+are read at a time. Records are tf-idf vectors of the words and pairs of words of title and
+abstract. Records are counted without the two seeds."""
+METHODS = """Means over the reviews (of the means over the seedings). Records to find that share
+of the relevant ones, and WSS@95. "difference": records to 95 % less those of the reference, the
+mean over the reviews and its 95 % confidence interval (paired t over reviews, same seeds);
+negative is less reading. Methods with fewer seedings are compared with the reference on these."""
+STOPPING = """`RecallBound(target=0.95, confidence=0.95)`, looked at after every record. "kept":
+runs that ended at a recall of 0.95 or more. "read": records read, as a share of all, the mean
+over reviews; "needed": the share after which 0.95 was in fact reached. Reading at random is the
+worst case that the promise covers."""
 REVIEWS = "Records to find 95 % of the relevant ones, the mean over the seedings."
 
 
@@ -35,16 +36,14 @@ def write(
     _figure(records, out / "recall.png")
     sections = {
         "Verdicts": "\n".join([*([QUICK, ""] if quick else []), *_verdicts(records, reviews)]),
-        "Methods": f"{SETTING}\n\n{METHODS}\n\n{_methods(records, reviews)}\n\n![Recall by share read](recall.png)",
+        "Methods": "\n\n".join(
+            [SETTING, METHODS, _methods(records, reviews), "![Recall by share read](recall.png)"]
+        ),
         "When to stop": f"{STOPPING}\n\n{_stopping(records)}",
         "Review by review": f"{REVIEWS}\n\n{_reviews(records, reviews)}",
-        "Where this was made": provenance(results.commits),
     }
-    path = out / "reviews.md"
-    text = ["# Screening systematic reviews, simulated"]
-    text += [f"## {title}\n\n{body}" for title, body in sections.items()]
-    path.write_text("\n\n".join(text) + "\n")
-    return path
+    title = "Screening systematic reviews, simulated"
+    return write_page(out / "reviews.md", title, sections, results.commits)
 
 
 def by_review(records: list[dict], reviews: list[str], recall: str) -> np.ndarray:
@@ -70,20 +69,23 @@ def _verdicts(records: dict[str, list[dict]], reviews: list[str]) -> list[str]:
     }
     best = min(means, key=means.__getitem__)
     lines = [
-        f"- Of the methods with all seedings, {best} reads least to 95 %: {means[best]:.1f} records."
+        f"- Of the methods with all seedings, {best} reads least to 95 %: {means[best]:.1f} "
+        "records."
     ]
     ours = "all pairs and the unread, greedy"
     for recall in ("0.5", "0.8", "0.95", "1.0"):
         test = against_reference(records, ours, reviews, recall)
         lines.append(
-            f"- {ours} against {protocol.REFERENCE}, records to {float(recall):.0%}: {test.difference:+.1f} "
-            f"[{test.low:+.1f}, {test.high:+.1f}], p = {test.p:.2g} (paired over {test.n} reviews)."
+            f"- {ours} against {protocol.REFERENCE}, records to {float(recall):.0%}: "
+            f"{test.difference:+.1f} [{test.low:+.1f}, {test.high:+.1f}], p = {test.p:.2g} (paired "
+            f"over {test.n} reviews)."
         )
     if protocol.ASREVIEW in records:
         pairs = {(r["review"], r["seeding"]): r["to"] for r in records[protocol.REFERENCE]}
         same = [r["to"] == pairs[r["review"], r["seeding"]] for r in records[protocol.ASREVIEW]]
         lines.append(
-            f"- asreview's default and {protocol.REFERENCE} agree in every figure in {sum(same)} of {len(same)} runs."
+            f"- asreview's default and {protocol.REFERENCE} agree in every figure in {sum(same)} "
+            f"of {len(same)} runs."
         )
     else:
         lines.append("- The package asreview is not installed: its default model was not run.")

@@ -1,4 +1,4 @@
-"""Screening simulated on systematic reviews: which records would have been read, and when to stop."""
+"""Simulated screening of systematic reviews: records read by each method, and when to stop."""
 
 import importlib.util
 import warnings
@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
-from forerank import PairwiseRanker, PointwiseRanker, TopPush, datasets
+from forerank import PairwiseRanker, PointwiseRanker, TopPush
 from forerank.active import PoolRanker, Reading, RecallBound, Simulation, simulate
+from forerank.data import datasets
 
 # One relevant and one irrelevant record known; then one at a time, and 5 % of what was read when
 # that is more.
@@ -205,7 +206,7 @@ def relevant_of(record: dict) -> NDArray[np.bool_]:
 
 
 def stopped_at(record: dict, rule: RecallBound) -> tuple[int, float]:
-    """Where the rule ends the reading of a run, looked at after every record, and the recall there."""
+    """Number of records after which the rule stops a run, and the recall then."""
     relevant = relevant_of(record)
     finds = np.flatnonzero(relevant)
     bounds = [0, *(finds + 1).tolist(), relevant.size]

@@ -32,7 +32,8 @@ def choosing(n_rows: int, rows_per_query: int, repeats: int) -> None:
     scores, labelled = rng.normal(size=n_rows), rng.uniform(size=n_rows) < 0.1
     groups = rng.permutation(np.repeat(np.arange(n_rows // rows_per_query), rows_per_query))
     print(
-        f"Choosing 5 per query, {n_rows:,} rows; seconds, and as a multiple of numpy's stable argsort of the scores"
+        f"Choosing 5 per query, {n_rows:,} rows; seconds, and as a multiple of numpy's stable "
+        "argsort of the scores"
     )
     sort = median_seconds(lambda: np.argsort(scores, kind="stable"), repeats)
     print(f"{'argsort':12s} {sort:8.3f}")
@@ -79,14 +80,16 @@ def retraining(n_rows: int, n_words: int, length: int, labels: list[int], repeat
     X, y = documents(n_rows, n_words, length, rng)
     order = rng.permutation(n_rows)
     print(
-        f"\nRetraining after a label and choosing the next, {n_rows:,} documents, {X.nnz / n_rows:.0f} of {n_words:,}"
+        f"\nRetraining after a label and choosing the next, {n_rows:,} documents, "
+        f"{X.nnz / n_rows:.0f} of {n_words:,}"
     )
     print(
-        "words each; medians of seconds. LinearSVC: its fit on the same labels, alone and with scoring all documents."
+        "words each; medians of seconds. LinearSVC: its fit on the same labels, alone and with "
+        "scoring all documents."
     )
     print(
-        f"{'labels':>8s} {'fit':>7s} {'score':>7s} {'choose':>7s} {'total':>7s} {'LinearSVC':>10s} {'ratio':>6s} "
-        f"{'and scores':>10s} {'ratio':>6s}"
+        f"{'labels':>8s} {'fit':>7s} {'score':>7s} {'choose':>7s} {'total':>7s} {'LinearSVC':>10s} "
+        f"{'ratio':>6s} {'and scores':>10s} {'ratio':>6s}"
     )
     for n in labels:
         loop = LabellingLoop(X, random_state=0)
@@ -107,8 +110,8 @@ def retraining(n_rows: int, n_words: int, length: int, labels: list[int], repeat
             repeats,
         )
         print(
-            f"{n:8,d} {fit:7.3f} {score:7.3f} {choose:7.3f} {total:7.3f} {peer:10.3f} {total / peer:6.2f} "
-            f"{scored:10.3f} {total / scored:6.2f}"
+            f"{n:8,d} {fit:7.3f} {score:7.3f} {choose:7.3f} {total:7.3f} {peer:10.3f} "
+            f"{total / peer:6.2f} {scored:10.3f} {total / scored:6.2f}"
         )
 
 

@@ -24,7 +24,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from forerank import Ranker, datasets
+from forerank import Ranker
+from forerank.data import datasets
 from forerank.design import make_design
 from forerank.metrics.registry import metric_function
 from forerank.selection.methods import METHODS, method_names
@@ -55,7 +56,7 @@ def scaled(X_train, X_test):
 
 
 def tuned_alone(name, X, y, X_test, deadline):
-    """Scores of the test rows by one method, tuned for each measure; None where it takes too long."""
+    """Scores of the test rows by one method, tuned for each measure; None after the deadline."""
     alphas = check_alphas(10)
     ranker = METHODS[name].make(None)
     results = np.full((len(METRICS), FOLDS, alphas.size), np.nan)
@@ -98,10 +99,15 @@ def one_fold(data, name, fold, train, test, given_up, options):
     peer = make_pipeline(
         scaler,
         LogisticRegressionCV(
-            Cs=10, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0), scoring="roc_auc", n_jobs=options.jobs,
-            max_iter=1000, l1_ratios=(0,), use_legacy_attributes=False,
+            Cs=10,
+            cv=StratifiedKFold(FOLDS, shuffle=True, random_state=0),
+            scoring="roc_auc",
+            n_jobs=options.jobs,
+            max_iter=1000,
+            l1_ratios=(0,),
+            use_legacy_attributes=False,
         ),
-    ).fit(X[train], y[train])  # fmt: skip
+    ).fit(X[train], y[train])
     seconds["LogisticRegressionCV"] = time.perf_counter() - clock
     scores = peer.decision_function(X[test])
     for metric in METRICS:
@@ -116,10 +122,9 @@ def one_fold(data, name, fold, train, test, given_up, options):
             continue
         for metric, scores in found.items():
             values[metric][method] = float(measured[metric](y[test], scores))
-    return {
-        "data": name, "fold": fold, "n_train": int(train.size), "n_test": int(test.size), "values": values,
-        "seconds": seconds, "chosen": chosen, "given_up": sorted(given_up),
-    }  # fmt: skip
+    record = {"data": name, "fold": fold, "n_train": int(train.size), "n_test": int(test.size)}
+    record |= {"values": values, "seconds": seconds, "chosen": chosen}
+    return record | {"given_up": sorted(given_up)}
 
 
 def summary(records):
@@ -160,8 +165,9 @@ def summary(records):
             )
             ratios.append(ratio)
             print(
-                f"  {name:22s} Ranker {own.mean():.4f}  best single {best[1]:.4f} ({best[0]})  LogisticRegressionCV "
-                f"{peer:.4f}  time ratio {ratio:.2f}  beaten by: {', '.join(beaten_by) or '-'}"
+                f"  {name:22s} Ranker {own.mean():.4f}  best single {best[1]:.4f} ({best[0]})  "
+                f"LogisticRegressionCV {peer:.4f}  time ratio {ratio:.2f}  beaten by: "
+                f"{', '.join(beaten_by) or '-'}"
             )
         overall = np.exp(np.mean(np.log(ratios)))
         print(f"  at worst {min(peers):+.4f} against LogisticRegressionCV")

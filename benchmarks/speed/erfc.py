@@ -52,7 +52,8 @@ def main() -> None:
     error = np.abs(erfc_sum(some, z, eps=args.eps) - exact).max() / z.size
     how = "" if args.all_targets else f", from {some.size:,} targets"
     console.print(
-        f"{args.points:,} x {args.points:,} terms at eps = {args.eps:g}: double loop {loop:.1f} s{how};"
+        f"{args.points:,} x {args.points:,} terms at eps = {args.eps:g}: double loop {loop:.1f} "
+        f"s{how};"
     )
     console.print(
         f"series {1000 * fast:.2f} ms, {loop / fast:,.0f} times faster; error {error:.1e}"

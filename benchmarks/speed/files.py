@@ -63,11 +63,8 @@ import sys
 from pyarrow import csv
 print(sum(batch.num_rows for batch in csv.open_csv(sys.argv[1])))
 """
-READ_LARGE_BLOCKS = """
-import sys
-from pyarrow import csv
-print(sum(batch.num_rows for batch in csv.open_csv(sys.argv[1], csv.ReadOptions(block_size=1 << 24))))
-"""
+READ_LARGE_BLOCKS = """import sys from pyarrow import csv print(sum(batch.num_rows for batch in
+csv.open_csv(sys.argv[1], csv.ReadOptions(block_size=1 << 24))))"""
 
 
 def write_calls(path: Path, n_rows: int, seed: int = 0) -> None:
@@ -149,8 +146,9 @@ def fit(directory: Path, n_rows: int, repeats: int) -> None:
     print(f"  time: {our_time / peer_time:.2f} of the peer (at most 2)")
     grown = our_memory - base
     print(
-        f"  memory: {our_memory / size:.1f} times the file, of which {base:.0f} MB are there for a file of 2,000 rows; "
-        f"beyond them {grown:.0f} MB, {grown / size:.1f} times the file (at most 4)"
+        f"  memory: {our_memory / size:.1f} times the file, of which {base:.0f} MB are there for a "
+        f"file of 2,000 rows; beyond them {grown:.0f} MB, {grown / size:.1f} times the file (at "
+        "most 4)"
     )
 
 
@@ -172,8 +170,9 @@ def rank(directory: Path, gigabytes: float) -> None:
         seconds, memory = forerank("rank", model, path, "-o", out, "--force", *words)
         fastest = min(read, read_large)
         print(
-            f"  forerank rank, {name:17s} {seconds:6.1f} s {size / seconds:6.0f} MB/s, {memory:.0f} MB of memory; "
-            f"{fastest / seconds:.2f} of the faster reading (at least 0.5)"
+            f"  forerank rank, {name:17s} {seconds:6.1f} s {size / seconds:6.0f} MB/s, "
+            f"{memory:.0f} MB of memory; {fastest / seconds:.2f} of the faster reading (at least "
+            "0.5)"
         )
 
 

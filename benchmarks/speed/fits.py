@@ -29,11 +29,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
-from forerank import PairwiseRanker, datasets, metrics
+from forerank import PairwiseRanker, metrics
+from forerank.data import datasets
 
 DATA = (
-    "letter", "a9a", "bank", "shuttle", "w8a_train", "nslkdd", "mnist_0", "covtype_binary", "news20_bydate_forsale"
-)  # fmt: skip
+    *("letter", "a9a", "bank", "shuttle", "w8a_train", "nslkdd", "mnist_0", "covtype_binary"),
+    "news20_bydate_forsale",
+)
 WITH_TEST_SET = ("a9a", "mnist_0")
 TEXT = ("news20_bydate_forsale",)
 LOSSES = ("squared_hinge", "logistic")
@@ -197,12 +199,16 @@ def main() -> None:
                     "" if r is own else f"{r.seconds:.4f}{'' if reached else '*'}",
                     ratio, f"{r.auc:.5f}", f"{r.ap:.4f}", f"{r.pos_at_top:.4f}",
                 )  # fmt: skip
-            console.print(f"{name:24s} {loss:14s} ratio {ratios[-1]:.2f}  (ours {own.seconds:.4f} s, {peer.method} "
-                          f"{peer.seconds:.4f} s{'' if reached else ', below our AUC'})")  # fmt: skip
+            console.print(
+                f"{name:24s} {loss:14s} ratio {ratios[-1]:.2f}  (ours {own.seconds:.4f} s, "
+                f"{peer.method} {peer.seconds:.4f} s{'' if reached else ', below our AUC'})"
+            )
     console.print(table)
     logs = np.log(ratios)
-    console.print(f"geometric mean of the ratio {np.exp(logs.mean()):.3f}, largest {max(ratios):.2f}; where a peer "
-                  f"reaches our AUC ({sum(met)} of {len(met)}) {np.exp(logs[met].mean()):.3f}")  # fmt: skip
+    console.print(
+        f"geometric mean of the ratio {np.exp(logs.mean()):.3f}, largest {max(ratios):.2f}; where "
+        f"a peer reaches our AUC ({sum(met)} of {len(met)}) {np.exp(logs[met].mean()):.3f}"
+    )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "fits.json").write_text(json.dumps(record, indent=1))
 

@@ -34,7 +34,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     table = Table(
-        title=f"Plain hinge to a relative duality gap of {args.gap:g}, squared hinge to a gradient of 1e-3"
+        title=f"Hinge to a relative gap of {args.gap:g}, squared hinge to a gradient of 1e-3"
     )
     for column in ("data", "alpha", "squared hinge s", "hinge s", "ratio", "gap reached", "planes"):
         table.add_column(column, justify="right")
@@ -55,7 +55,8 @@ def main() -> None:
             )  # fmt: skip
     Console(width=120).print(table)
     print(
-        f"geometric mean of the ratio {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}"
+        f"geometric mean of the ratio {np.exp(np.mean(np.log(ratios))):.2f}, largest "
+        f"{max(ratios):.2f}"
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from forerank import PairwiseRanker, PointwiseRanker, TopPush, datasets
+from forerank import PairwiseRanker, PointwiseRanker, TopPush
+from forerank.data import datasets
 from forerank.solvers.path import check_alphas
 
 DATA = "diabetes,spambase,letter,shuttle,bank,a9a,w8a_train,connect4,nslkdd"
@@ -54,13 +55,15 @@ def main():
             path = seconds(lambda: ranker.alpha_path(X, y, alphas))  # noqa: B023
             ratios.append((path / fits[-1], path / np.mean(fits)))
             print(
-                f"{name:12s} {type(ranker).__name__:16s} {ranker.loss:14s} path {path:7.3f}  last fit {fits[-1]:7.3f} "
-                f"s  ratio {ratios[-1][0]:5.2f}  mean fit {np.mean(fits):7.3f} s  ratio {ratios[-1][1]:5.2f}",
+                f"{name:12s} {type(ranker).__name__:16s} {ranker.loss:14s} path {path:7.3f}  last "
+                f"fit {fits[-1]:7.3f} s  ratio {ratios[-1][0]:5.2f}  mean fit "
+                f"{np.mean(fits):7.3f} s  ratio {ratios[-1][1]:5.2f}",
                 flush=True,
             )
     last, mean = np.exp(np.log(ratios).mean(axis=0))
     print(
-        f"geometric means: {last:.2f} of the fit at the smallest penalty, {mean:.2f} of the mean fit (at most 3)"
+        f"geometric means: {last:.2f} of the fit at the smallest penalty, {mean:.2f} of the mean "
+        "fit (at most 3)"
     )
 
 

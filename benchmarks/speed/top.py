@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
-from forerank import datasets
 from forerank._kernels import serial_blas
+from forerank.data import datasets
 from forerank.design import make_design
 from forerank.objectives.top import Top
 from forerank.solvers import Progress
@@ -98,7 +98,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     print(
-        f"{'data':>15} {'alpha':>7} {'newton s':>9} {'nesterov s':>11} {'ratio':>9} {'gap at tol 1e-6':>16}"
+        f"{'data':>15} {'alpha':>7} {'newton s':>9} {'nesterov s':>11} {'ratio':>9} "
+        f"{'gap at tol 1e-6':>16}"
     )
     ratios = []
     for name in args.data:
@@ -107,7 +108,8 @@ def main() -> None:
             ratios.append(nesterov / newton)
             sign = " " if finished else ">"
             print(
-                f"{name:>15} {alpha:>7g} {newton:>9.3f} {sign}{nesterov:>10.2f} {sign}{ratios[-1]:>8.1f} {fine:>16.1e}",
+                f"{name:>15} {alpha:>7g} {newton:>9.3f} {sign}{nesterov:>10.2f} "
+                f"{sign}{ratios[-1]:>8.1f} {fine:>16.1e}",
                 flush=True,
             )
     print(f"Geometric mean of the ratios, at least: {np.exp(np.mean(np.log(ratios))):.1f}")

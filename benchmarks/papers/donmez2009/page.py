@@ -6,31 +6,35 @@ import numpy as np
 
 from forerank.active import StrategyComparison
 
-from ..common import Results, provenance, pyplot, table
+from ..common import QUICK, Results, pyplot, table, write_page
 from . import protocol, published
 
 MEASURES = {"auc": "AUC", "map": "MAP", "ndcg@10": "NDCG@10"}
-QUICK = "**A quick run: one seeding and few rounds. Its figures only show that everything works.**"
-TABLE_1 = """Methods from the best to the worst by the mean over the curve. `>>` p < 0.01, `>` p < 0.05, `~` neither, by
-a two-sided paired t-test of neighbours. "rounds" pairs every round of every run, as the paper does; rounds of one run
-are alike, so that this test finds differences too easily, and the more runs the more of them. "runs" pairs the means of
-whole curves, one figure per run."""
-TABLE_2 = """Seconds per round (training, scoring and choosing; the median over all runs) and MAP (the mean). Random
-trains nothing in order to choose. Published: TD2003 on the hardware of the day."""
+TABLE_1 = """Methods from the best to the worst by the mean over the curve. `>>` p < 0.01, `>` p
+< 0.05, `~` neither, by a two-sided paired t-test of neighbours. "rounds" pairs every round of
+every run, as the paper does; rounds of one run are alike, so that this test finds differences
+too easily, and the more runs the more of them. "runs" pairs the means of whole curves, one
+figure per run."""
+TABLE_2 = """Seconds per round (training, scoring and choosing; the median over all runs) and MAP
+(the mean). Random trains nothing in order to choose. Published: TD2003 on the hardware of the
+day."""
 FIGURE_3 = "Means over the runs; bands are 95 % confidence intervals of the mean."
-DIFFERENCES = """- TD2003 and TD2004 (50 and 75 queries of about 1,000 documents, 1 % and 0.6 % relevant, 44 columns)
-  could not be had. MQ2008 has short queries (a median of 8 documents) of which about a third is relevant here, and
-  begins with some 340 queries: at the start its ranker already has most of what can be learnt. The MSLR samples have
-  43 queries of about 100 documents each, 136 columns, 44 % of grade above 0 and 14 % above 1.
-- MQ2008: one relevant and two irrelevant seeds per query and one label per query and round for 8 rounds, instead of
-  1 + 10, 5 and 20. MSLR: the numbers of the paper; training and test sample change places for a second split.
+DIFFERENCES = """- TD2003 and TD2004 (50 and 75 queries of about 1,000 documents, 1 % and 0.6 %
+  relevant, 44 columns) could not be had. MQ2008 has short queries (a median of 8 documents) of
+  which about a third is relevant here, and begins with some 340 queries: at the start its ranker
+  already has most of what can be learnt. The MSLR samples have 43 queries of about 100 documents
+  each, 136 columns, 44 % of grade above 0 and 14 % above 1.
+- MQ2008: one relevant and two irrelevant seeds per query and one label per query and round for 8
+  rounds, instead of 1 + 10, 5 and 20. MSLR: the numbers of the paper; training and test sample
+  change places for a second split.
 - Queries without a relevant document cannot be seeded and are left out of training.
 - Seeds are drawn several times for each split, not once.
-- RankSVM over all pairs with the squared hinge, solved to a relative gradient norm of 1e-3, with the default C of
-  SVMlight; the paper has the plain hinge.
-- The posterior is the consistent form with scaled scores; Entropy and Uncertain are our readings of one-sentence
-  descriptions (see their docstrings). Entropy here costs a sort, not all pairs. Diverse compares ranks with rankers
-  trained on five folds of the labels; among the last in the paper, it is the first on MSLR."""
+- RankSVM over all pairs with the squared hinge, solved to a relative gradient norm of 1e-3, with
+  the default C of SVMlight; the paper has the plain hinge.
+- The posterior is the consistent form with scaled scores; Entropy and Uncertain are our readings
+  of one-sentence descriptions (see their docstrings). Entropy here costs a sort, not all pairs.
+  Diverse compares ranks with rankers trained on five folds of the labels; among the last in the
+  paper, it is the first on MSLR."""
 
 
 def comparison(results: Results, name: str) -> StrategyComparison:
@@ -56,13 +60,9 @@ def write(results: Results, names: list[str], out: Path, *, quick: bool) -> Path
             [FIGURE_3, *(f"![{name}]({_file(name)}.png)" for name in names)]
         ),
         "Where we differ from the paper": DIFFERENCES,
-        "Where this was made": provenance(results.commits),
     }
-    path = out / "donmez2009.md"
-    text = ["# Active rank learning via optimizing AUC (donmez2009), done again"]
-    text += [f"## {title}\n\n{body}" for title, body in sections.items()]
-    path.write_text("\n\n".join(text) + "\n")
-    return path
+    title = "Active rank learning via optimizing AUC (donmez2009), reproduced"
+    return write_page(out / "donmez2009.md", title, sections, results.commits)
 
 
 def _file(name: str) -> str:
@@ -83,14 +83,14 @@ def _verdicts(results: Results, found: dict[str, StrategyComparison]) -> list[st
                 else "NOT significantly better than"
             )
             lines.append(
-                f"- {name}, {MEASURES[measure]}: LossMin is {verdict} Random by the test over rounds: difference "
-                f"{rounds.difference:+.4f}, p = {rounds.p:.1g} ({rounds.n} pairs); over runs p = {means.p:.2g} "
-                f"({means.n} pairs)."
+                f"- {name}, {MEASURES[measure]}: LossMin is {verdict} Random by the test over "
+                f"rounds: difference {rounds.difference:+.4f}, p = {rounds.p:.1g} ({rounds.n} "
+                f"pairs); over runs p = {means.p:.2g} ({means.n} pairs)."
             )
         shares = [record["shares"] for record in results.select(kind="overlap", data=name)]
         lines.append(
-            f"- {name}: of what LossMin chooses, Greedy would choose {np.mean(shares):.0%} from the same scores "
-            f"({np.mean([s[0] for s in shares]):.0%} in the first round)."
+            f"- {name}: of what LossMin chooses, Greedy would choose {np.mean(shares):.0%} from "
+            f"the same scores ({np.mean([s[0] for s in shares]):.0%} in the first round)."
         )
     return lines
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank import PairwiseRanker, datasets
+from forerank import PairwiseRanker
 from forerank.active import (
     Diverse,
     Entropy,
@@ -22,6 +22,7 @@ from forerank.active import (
     Uncertain,
     simulate,
 )
+from forerank.data import datasets
 
 STRATEGIES: dict[str, Strategy] = {
     "LossMin": LossMin(),
@@ -51,7 +52,9 @@ def constants() -> dict[str, Any]:
 
 
 class RankSVM(PairwiseRanker):
-    """The squared hinge over all pairs with the C of SVMlight: 1/2 |w|^2 + C (sum over pairs), C = 1 / mean |x|^2.
+    """The squared hinge over all pairs with the C of SVMlight.
+
+    Minimises 1/2 |w|^2 + C (sum over pairs), C = 1 / mean |x|^2.
 
     With that little penalty the plain hinge takes a hundred times as long on the MSLR samples.
     """
@@ -159,11 +162,17 @@ def simulation_of(record: dict) -> Simulation:
 
 
 def overlap(name: str, split: int, rounds: int) -> list[dict]:
-    """The share of LossMin's choices that Greedy would choose from the same scores, round by round."""
+    """The share of LossMin's choices that Greedy would make from the same scores, by round."""
     X, y, qid, _ = splits(name)[split]
     settings = SETTINGS[name]
     begun = simulate(
-        X, y, seeds=settings["seeds"], qid=qid, rounds=0, ranker=RankSVM(), random_state=1000 * split
+        X,
+        y,
+        seeds=settings["seeds"],
+        qid=qid,
+        rounds=0,
+        ranker=RankSVM(),
+        random_state=1000 * split,
     )  # fmt: skip
     loop = LabellingLoop(
         X,

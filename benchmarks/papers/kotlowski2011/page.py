@@ -6,25 +6,25 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from ..common import Results, provenance, pyplot, table
+from ..common import QUICK, Results, pyplot, table, write_page
 from . import protocol, published
 from .protocol import ALL, LAMBDAS, OURS
 
 CLOSE = 0.01
 LEVEL = 0.05
-QUICK = "**A quick run: few models, training sets, folds and rows. Its figures only show that everything works.**"
-TABLE_1 = f"""Mean rank loss (1 - AUC) with the best lambda for each method, as in the paper; in parentheses the
-published figure. Bold: within {CLOSE} of it, or below. Our two columns minimise a smooth loss over all
-pairs."""
-FIGURE_1 = """Rank risk of 30 random models in each panel: the mean over the training sets, as an expectation over the
-labels of 10,000 test rows, with the lambda that is best for the method in that panel. The dotted line is
-the risk of the best ranking, 0.1."""
-STUDY = """Linear rankers on models whose best ranking is known, the mean over 20 draws with the lambda that is best for
-the method in that cell, by the share of positives and the number of training rows. Bold: not significantly worse
-than the best (paired t-test over the draws, p < 0.05). A linear score is right for the linear model and wrong for
-the nonlinear one. "top 5 %" is `TopRanker(at=0.05)`."""
-DIFFERENCES = """- lambda is a penalty on the sum over rows: alpha = lambda / n for every method ("rescaled properly"
-  for pairs).
+TABLE_1 = f"""Mean rank loss (1 - AUC) with the best lambda for each method, as in the paper; in
+parentheses the published figure. Bold: within {CLOSE} of it, or below. Our two columns minimise
+a smooth loss over all pairs."""
+FIGURE_1 = """Rank risk of 30 random models in each panel: the mean over the training sets, as an
+expectation over the labels of 10,000 test rows, with the lambda that is best for the method in
+that panel. The dotted line is the risk of the best ranking, 0.1."""
+STUDY = """Linear rankers on models whose best ranking is known, the mean over 20 draws with the
+lambda that is best for the method in that cell, by the share of positives and the number of
+training rows. Bold: not significantly worse than the best (paired t-test over the draws, p <
+0.05). A linear score is right for the linear model and wrong for the nonlinear one. "top 5 %" is
+`TopRanker(at=0.05)`."""
+DIFFERENCES = """- lambda is a penalty on the sum over rows: alpha = lambda / n for every method
+  ("rescaled properly" for pairs).
 - All solvers are ours, stopped at a relative gradient norm of 1e-3, or a relative duality gap of
   1e-3 for the hinge.
 - Missing values are replaced by the mean of the column in the training part and columns
@@ -42,21 +42,19 @@ def write(results: Results, names: Sequence[str], out: Path, *, quick: bool) -> 
     sections = {
         "Verdicts": "\n".join([*([QUICK, ""] if quick else []), *_verdicts(results, names)]),
         "Table 1: rank loss on real data": f"{TABLE_1}\n\n{_table_1(results, names)}",
-        "Figure 1: random models": f"{FIGURE_1}\n\n{boxes}\n\n![Rank risk by panel and method](figure1.png)",
-        "When do pairs pay? Rank regret": f"{STUDY}\n\n{_study(results, 'regret')}\n\n![Regret by rows](study.png)",
+        "Figure 1: random models": "\n\n".join(
+            [FIGURE_1, boxes, "![Rank risk by panel and method](figure1.png)"]
+        ),
+        "When do pairs pay? Rank regret": "\n\n".join(
+            [STUDY, _study(results, "regret"), "![Regret by rows](study.png)"]
+        ),
         "When do pairs pay? Expected precision in the first 1 %": _study(results, "top"),
         "When do pairs pay? Documents within queries": _queries(results),
         "When do pairs pay? The top of real lists": _top(results),
         "Where we differ from the paper": DIFFERENCES + _unsettled(results),
-        "Where this was made": provenance(results.commits),
     }
-    path = out / "kotlowski2011.md"
-    text = [
-        "# Bipartite ranking through minimization of univariate loss (kotlowski2011), done again"
-    ]
-    text += [f"## {title}\n\n{body}" for title, body in sections.items()]
-    path.write_text("\n\n".join(text) + "\n")
-    return path
+    title = "Bipartite ranking through minimization of univariate loss (kotlowski2011), reproduced"
+    return write_page(out / "kotlowski2011.md", title, sections, results.commits)
 
 
 def of_panel(results: Results, panel: str, who: str) -> tuple[np.ndarray, float]:
@@ -111,7 +109,8 @@ def _verdicts(results: Results, names: Sequence[str]) -> list[str]:
         reached = len(names) - len(far)
         missed = f"; not: {', '.join(far)}" if far else ""
         lines.append(
-            f"- Table 1, {who}: within {CLOSE} of the paper or below on {reached} of {len(names)} sets{missed}."
+            f"- Table 1, {who}: within {CLOSE} of the paper or below on {reached} of {len(names)} "
+            f"sets{missed}."
         )
     spreads = []
     for panel in protocol.PANELS:
@@ -133,8 +132,10 @@ def _verdicts(results: Results, names: Sequence[str]) -> list[str]:
     records = [r for who in published.METHODS for r in results.select(kind="model", method=who)]
     fits = sum(r["sets"] for r in records)
     seconds = sum(r["seconds"] for r in records)
-    lines.append(f"- The grid of Figure 1 for the paper's three losses: {fits:,} fits with their test risks took "
-                 f"{seconds / 60:.1f} minutes of one core, {seconds / 120:.1f} on two.")  # fmt: skip
+    lines.append(
+        f"- The grid of Figure 1 for the paper's three losses: {fits:,} fits with their test risks "
+        f"took {seconds / 60:.1f} minutes of one core, {seconds / 120:.1f} on two."
+    )
     return lines
 
 
@@ -197,8 +198,8 @@ def _study(results: Results, what: str) -> str:
 
 def _queries(results: Results) -> str:
     """MQ2008 by method: means over the five folds."""
-    words = """LETOR 4.0 MQ2008, five folds, alpha by NDCG@10 on a part of its own. Single rows: logistic regression of
-"at all relevant". Mean ± standard deviation over the folds."""
+    words = """LETOR 4.0 MQ2008, five folds, alpha by NDCG@10 on a part of its own. Single rows:
+logistic regression of "at all relevant". Mean ± standard deviation over the folds."""
     rows = []
     for who in protocol.QUERY_METHODS:
         records = results.select(kind="queries", method=who)
@@ -209,9 +210,9 @@ def _queries(results: Results) -> str:
 
 def _top(results: Results) -> str:
     """Real sets by method: means over the splits with the best alpha for each measure."""
-    words = """Random halves for training and test, columns scaled to [0, 1], the mean over the splits with the best
-alpha for each method and measure. "first negative" is `TopPush`. Bold: not significantly worse than the best
-(paired t-test)."""
+    words = """Random halves for training and test, columns scaled to [0, 1], the mean over the
+splits with the best alpha for each method and measure. "first negative" is `TopPush`. Bold: not
+significantly worse than the best (paired t-test)."""
     rows = []
     for name in protocol.TOP_SETS:
         columns = {what: _best_alphas(results, name, what) for what in ("auc", "ap", "pos")}
@@ -280,4 +281,7 @@ def _unsettled(results: Results) -> str:
             key = f"{record['method']} on {place}"
             counts[key] = max(counts.get(key, 0), record["unsettled"])
     listed = ", ".join(f"{key} ({count})" for key, count in counts.items()) or "none"
-    return f"\n- Fits that did not reach their tolerance: {listed}. Methods beyond the paper: {', '.join(OURS)}."
+    return (
+        f"\n- Fits that did not reach their tolerance: {listed}. "
+        f"Methods beyond the paper: {', '.join(OURS)}."
+    )

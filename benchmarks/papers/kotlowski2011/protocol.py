@@ -10,7 +10,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from forerank import PairwiseRanker, PointwiseRanker, TopPush, TopRanker, datasets, metrics
+from forerank import PairwiseRanker, PointwiseRanker, TopPush, TopRanker, metrics
+from forerank.data import datasets
 from forerank.data.datasets import BipartiteModel
 from forerank.metrics.bounds import expected_rank_loss
 
@@ -109,11 +110,13 @@ def small_set(name: str, who: str, repeats: int, folds: int) -> list[dict]:
             ranker = method(who, penalty, train.size)
             unsettled += not timed_fit(ranker, X_train, y[train])[0]
             found[penalty].append(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
-    return [
-        {"kind": "set", "data": name, "method": who, "lambda": penalty, "loss": float(np.mean(values)),
-         "deviation": float(np.std(np.reshape(values, (repeats, folds)).mean(axis=1))), "unsettled": unsettled}
-        for penalty, values in found.items()
-    ]  # fmt: skip
+    records = []
+    for penalty, values in found.items():
+        deviation = float(np.std(np.reshape(values, (repeats, folds)).mean(axis=1)))
+        record = {"kind": "set", "data": name, "method": who, "lambda": penalty}
+        record |= {"loss": float(np.mean(values)), "deviation": deviation}
+        records.append(record | {"unsettled": unsettled})
+    return records
 
 
 def covtype(who: str, rows: int | None) -> list[dict]:
@@ -131,8 +134,9 @@ def covtype(who: str, rows: int | None) -> list[dict]:
         ranker = method(who, penalty, train.size)
         settled, seconds = timed_fit(ranker, X_train, y[train])
         loss = float(metrics.rank_loss(y[test], ranker.decision_function(X_test)))
-        records.append({"kind": "set", "data": "covtype", "method": who, "lambda": penalty, "loss": loss,
-                        "deviation": 0.0, "seconds": seconds, "unsettled": int(not settled)})  # fmt: skip
+        record = {"kind": "set", "data": "covtype", "method": who, "lambda": penalty}
+        record |= {"loss": loss, "deviation": 0.0, "seconds": seconds}
+        records.append(record | {"unsettled": int(not settled)})
     return records
 
 
@@ -287,8 +291,9 @@ def top(name: str, trial: int) -> list[dict]:
             }[who]
             timed_fit(ranker, X_train, y[train])
             scores = ranker.decision_function(X_test)
-            records.append({"kind": "top", "data": name, "trial": trial, "method": who, "alpha": alpha,
-                            "auc": float(metrics.roc_auc(y[test], scores)),
-                            "ap": float(metrics.average_precision(y[test], scores)),
-                            "pos": float(metrics.pos_at_top(y[test], scores))})  # fmt: skip
+            record = {"kind": "top", "data": name, "trial": trial, "method": who, "alpha": alpha}
+            record["auc"] = float(metrics.roc_auc(y[test], scores))
+            record["ap"] = float(metrics.average_precision(y[test], scores))
+            record["pos"] = float(metrics.pos_at_top(y[test], scores))
+            records.append(record)
     return records

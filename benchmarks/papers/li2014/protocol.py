@@ -26,9 +26,9 @@ from forerank import (
     PointwiseRanker,
     SparseTopPush,
     TopPush,
-    datasets,
     metrics,
 )
+from forerank.data import datasets
 
 from ..common import timed_fit
 from .published import DATA
@@ -105,7 +105,8 @@ def _load(name: str) -> tuple[Any, np.ndarray]:
     X, y = data.X, data.y > 0
     if DATA[name][4] and (int(y.sum()), int((~y).sum())) != DATA[name][1:3]:
         raise SystemExit(
-            f"{name} has {y.sum()} positives and {(~y).sum()} negatives; the paper has {DATA[name][1:3]}."
+            f"{name} has {y.sum()} positives and {(~y).sum()} negatives; the paper has "
+            f"{DATA[name][1:3]}."
         )
     return X, y
 
@@ -130,7 +131,7 @@ def _measures(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
 
 
 def trial(name: str, number: int, who: str, alphas: tuple[float, ...], n_folds: int) -> list[dict]:
-    """One split: choose alpha by cross-validated Pos@Top on two thirds, measure on the last third."""
+    """One split: alpha by cross-validated Pos@Top on two thirds, measures on the last third."""
     X, y = _load(name)
     train, test = next(
         StratifiedShuffleSplit(1, test_size=1 / 3, random_state=number).split(np.zeros(y.size), y)
@@ -189,7 +190,7 @@ def timing(name: str, who: str, alpha: float, repeats: int) -> list[dict]:
 def growth(
     who: str, alphas: tuple[float, ...], fractions: tuple[float, ...], repeats: int
 ) -> list[dict]:
-    """Time against the number of rows, on random parts of one large set; for Table 1 and Figure 1."""
+    """Time by number of rows, on random parts of one large set; for Table 1 and Figure 1."""
     data = datasets.load(SCALABILITY_DATA)
     y = data.y > 0
     order = np.random.default_rng(0).permutation(y.size)

@@ -1,4 +1,4 @@
-"""The experiments: data, folds, methods, selection of parameters, and the tasks they are cut into."""
+"""The experiments: data, folds, methods, selection of parameters, and tasks."""
 
 from functools import cache
 from time import perf_counter
@@ -10,15 +10,8 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from forerank import (
-    PairwiseRanker,
-    QuadraticFeatures,
-    RankBoost,
-    RankNCG,
-    RankNet,
-    datasets,
-    metrics,
-)
+from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet, metrics
+from forerank.data import datasets
 from forerank.pairsums import LogisticPairs, PairBlocks, erfc_sum, erfc_sum_direct
 
 from ..common import timed_fit
@@ -184,17 +177,11 @@ def measure(data: str, variant: str, who: str, fold: int, value: float) -> list[
             )
         )
     wmw = float(metrics.wmw(y[test], ranker.decision_function(X_test)))
-    record = {
-        "kind": "fold",
-        "data": data,
-        "variant": variant,
-        "method": who,
-        "fold": fold,
-        "value": value,
-    }
+    record = {"kind": "fold", "data": data, "variant": variant, "method": who, "fold": fold}
     last = ranker[-1] if hasattr(ranker, "steps") else ranker
-    return [{**record, "seconds": seconds, "wmw": wmw, "settled": settled, "steps": int(last.n_iter_),
-             "optimality": float(last.optimality_), "pairs": n_pairs(y[train])}]  # fmt: skip
+    record |= {"value": value, "seconds": seconds, "wmw": wmw, "settled": settled}
+    record |= {"steps": int(last.n_iter_), "optimality": float(last.optimality_)}
+    return [record | {"pairs": n_pairs(y[train])}]
 
 
 # --- Collaborative filtering ---
@@ -324,5 +311,5 @@ def fits_by_precision(eps: float | None) -> list[dict]:
     timed_fit(clone(maker), X_train[:200], y[train][:200])
     runs = [timed_fit(ranker := clone(maker), X_train, y[train]) for _ in range(3 if eps else 1)]
     wmw = float(metrics.wmw(y[test], ranker.decision_function(X_test)))
-    return [{"kind": "eps", "eps": eps, "seconds": float(np.median([t for _, t in runs])), "wmw": wmw,
-             "settled": runs[-1][0], "steps": int(ranker.n_iter_)}]  # fmt: skip
+    record = {"kind": "eps", "eps": eps, "seconds": float(np.median([t for _, t in runs]))}
+    return [record | {"wmw": wmw, "settled": runs[-1][0], "steps": int(ranker.n_iter_)}]

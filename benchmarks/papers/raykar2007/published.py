@@ -1,6 +1,4 @@
-"""The figures of the paper: Tables 1 to 4 (V. C. Raykar, R. Duraiswami and B. Krishnapuram, AISTATS
-2007).
-"""
+"""Published values of raykar2007 (AISTATS 2007): Tables 1 to 4."""
 
 METHODS = (
     "RankNCG direct",
@@ -13,7 +11,7 @@ METHODS = (
 )
 
 # Table 1: number in the paper, rows, d, grades, mean number of pairs in a training part. Set 1,
-# diabetes with 43 rows, could not be had.
+# diabetes with 43 rows, was not available.
 TABLE_1 = {
     "pyrimidines": (2, 74, 28, 3, 1113),
     "triazines": (3, 186, 61, 4, 7674),
@@ -30,40 +28,83 @@ TABLE_1 = {
     "california housing": (14, 20640, 9, 3, 82420255),
 }
 
-# Table 3: training seconds, mean and standard deviation over five folds; None where the method did
-# not finish.
-TABLE_3 = {
-    "pyrimidines": ((0.63, 0.13), (0.12, 0.03), (7.11, 0.27), (13.55, 0.30), (0.10, 0.02), (0.62, 0.13), (1.72, 0.02)),
-    "triazines": ((17.63, 7.27), (0.70, 0.39), (58.14, 0.78), (131.41, 2.19), (0.55, 0.28), (13.96, 0.48), (6.70, 0.06)),
-    "wisconsin": ((13.41, 9.35), (0.33, 0.43), (48.13, 0.85), (97.24, 1.05), (0.64, 0.03), (23.17, 3.37), (1.88, 0.04)),
-    "machine-cpu": ((20.38, 4.87), (0.97, 0.15), (57.99, 0.58), (111.14, 1.14), (1.14, 0.27), (24.46, 0.68), (1.24, 0.02)),
-    "auto-mpg": ((28.05, 10.94), (0.40, 0.23), (175.63, 1.55), (333.49, 3.96), (0.43, 0.02), (37.27, 3.10), (1.54, 0.04)),
-    "boston housing": ((18.92, 0.63), (0.16, 0.01), (195.14, 4.75), (381.28, 7.93), (0.36, 0.03), (13.93, 2.15), (2.32, 0.04)),
-    "stock": ((332.88, 26.66), (3.29, 0.88), (1264.58, 3.21), (2464.84, 10.94), (34.32, 4.05), (1332.79, 69.47), (5.56, 0.37)),
-    "randnet 1000": ((250.37, 21.03), (5.08, 0.47), (1166.23, 17.47), (2380.62, 34.53), (83.62, 6.30), (13628.23, 210.10), (13.55, 0.07)),
-    "randpoly 1000": ((102.48, 0.59), (0.78, 0.04), (1341.20, 6.91), (2733.25, 23.11), (1656.52, 99.89), (14110.48, 121.98), (13.99, 0.05)),
-    "abalone": ((1736.47, 191.03), (1.47, 0.38), None, None, None, None, (62.91, 0.59)),
-    "randnet 5000": ((6731.09, 312.41), (19.10, 1.76), None, None, None, None, (147.04, 0.16)),
-    "randpoly 5000": ((2556.93, 15.03), (3.59, 0.41), None, None, None, None, (133.42, 1.14)),
-    "california housing": (None, (46.86, 1.06), None, None, None, None, None),
-}  # fmt: skip
+
+def _pairs(means: dict, deviations: dict) -> dict:
+    """(mean, standard deviation) by data set and method; None where there is no value."""
+    return {
+        name: tuple(
+            None if mean is None else (mean, deviation)
+            for mean, deviation in zip(row, deviations[name], strict=True)
+        )
+        for name, row in means.items()
+    }
+
+
+# Table 3: training seconds, over five folds; None where the method did not finish.
+_MEANS_3 = {
+    "pyrimidines": (0.63, 0.12, 7.11, 13.55, 0.1, 0.62, 1.72),
+    "triazines": (17.63, 0.7, 58.14, 131.41, 0.55, 13.96, 6.7),
+    "wisconsin": (13.41, 0.33, 48.13, 97.24, 0.64, 23.17, 1.88),
+    "machine-cpu": (20.38, 0.97, 57.99, 111.14, 1.14, 24.46, 1.24),
+    "auto-mpg": (28.05, 0.4, 175.63, 333.49, 0.43, 37.27, 1.54),
+    "boston housing": (18.92, 0.16, 195.14, 381.28, 0.36, 13.93, 2.32),
+    "stock": (332.88, 3.29, 1264.58, 2464.84, 34.32, 1332.79, 5.56),
+    "randnet 1000": (250.37, 5.08, 1166.23, 2380.62, 83.62, 13628.23, 13.55),
+    "randpoly 1000": (102.48, 0.78, 1341.2, 2733.25, 1656.52, 14110.48, 13.99),
+    "abalone": (1736.47, 1.47, None, None, None, None, 62.91),
+    "randnet 5000": (6731.09, 19.1, None, None, None, None, 147.04),
+    "randpoly 5000": (2556.93, 3.59, None, None, None, None, 133.42),
+    "california housing": (None, 46.86, None, None, None, None, None),
+}
+_DEVIATIONS_3 = {
+    "pyrimidines": (0.13, 0.03, 0.27, 0.3, 0.02, 0.13, 0.02),
+    "triazines": (7.27, 0.39, 0.78, 2.19, 0.28, 0.48, 0.06),
+    "wisconsin": (9.35, 0.43, 0.85, 1.05, 0.03, 3.37, 0.04),
+    "machine-cpu": (4.87, 0.15, 0.58, 1.14, 0.27, 0.68, 0.02),
+    "auto-mpg": (10.94, 0.23, 1.55, 3.96, 0.02, 3.1, 0.04),
+    "boston housing": (0.63, 0.01, 4.75, 7.93, 0.03, 2.15, 0.04),
+    "stock": (26.66, 0.88, 3.21, 10.94, 4.05, 69.47, 0.37),
+    "randnet 1000": (21.03, 0.47, 17.47, 34.53, 6.3, 210.1, 0.07),
+    "randpoly 1000": (0.59, 0.04, 6.91, 23.11, 99.89, 121.98, 0.05),
+    "abalone": (191.03, 0.38, None, None, None, None, 0.59),
+    "randnet 5000": (312.41, 1.76, None, None, None, None, 0.16),
+    "randpoly 5000": (15.03, 0.41, None, None, None, None, 1.14),
+    "california housing": (None, 1.06, None, None, None, None, None),
+}
+TABLE_3 = _pairs(_MEANS_3, _DEVIATIONS_3)
 
 # Table 4: generalized WMW on the test parts.
-TABLE_4 = {
-    "pyrimidines": ((0.987, 0.019), (0.948, 0.077), (0.872, 0.088), (0.968, 0.038), (0.973, 0.048), (0.837, 0.142), (0.906, 0.144)),
-    "triazines": ((0.942, 0.044), (0.914, 0.047), (0.828, 0.030), (0.891, 0.064), (0.934, 0.019), (0.861, 0.088), (0.651, 0.045)),
-    "wisconsin": ((0.764, 0.028), (0.771, 0.046), (0.773, 0.046), (0.750, 0.035), (0.793, 0.018), (0.795, 0.035), (0.748, 0.056)),
-    "machine-cpu": ((0.920, 0.015), (0.938, 0.020), (0.919, 0.035), (0.923, 0.040), (0.929, 0.026), (0.901, 0.014), (0.926, 0.018)),
-    "auto-mpg": ((0.999, 0.002), (0.998, 0.002), (0.998, 0.003), (0.996, 0.003), (0.998, 0.002), (0.995, 0.008), (0.992, 0.004)),
-    "boston housing": ((1.000, 0.000), (1.000, 0.000), (1.000, 0.000), (0.800, 0.400), (1.000, 0.000), (1.000, 0.000), (1.000, 0.000)),
-    "stock": ((0.984, 0.004), (0.984, 0.003), (0.951, 0.004), (0.765, 0.245), (0.984, 0.004), (0.996, 0.001), (0.958, 0.003)),
-    "randnet 1000": ((0.944, 0.012), (0.944, 0.012), (0.915, 0.017), (0.899, 0.028), (0.945, 0.013), (0.747, 0.005), (0.848, 0.015)),
-    "randpoly 1000": ((0.625, 0.025), (0.625, 0.025), (0.688, 0.032), (0.644, 0.054), (0.625, 0.026), (0.823, 0.008), (0.618, 0.024)),
-    "abalone": ((0.536, 0.011), (0.534, 0.008), None, None, None, None, (0.535, 0.014)),
-    "randnet 5000": ((0.917, 0.005), (0.917, 0.005), None, None, None, None, (0.845, 0.006)),
-    "randpoly 5000": ((0.623, 0.008), (0.623, 0.008), None, None, None, None, (0.607, 0.010)),
-    "california housing": (None, (0.979, 0.001), None, None, None, None, None),
-}  # fmt: skip
+_MEANS_4 = {
+    "pyrimidines": (0.987, 0.948, 0.872, 0.968, 0.973, 0.837, 0.906),
+    "triazines": (0.942, 0.914, 0.828, 0.891, 0.934, 0.861, 0.651),
+    "wisconsin": (0.764, 0.771, 0.773, 0.75, 0.793, 0.795, 0.748),
+    "machine-cpu": (0.92, 0.938, 0.919, 0.923, 0.929, 0.901, 0.926),
+    "auto-mpg": (0.999, 0.998, 0.998, 0.996, 0.998, 0.995, 0.992),
+    "boston housing": (1.0, 1.0, 1.0, 0.8, 1.0, 1.0, 1.0),
+    "stock": (0.984, 0.984, 0.951, 0.765, 0.984, 0.996, 0.958),
+    "randnet 1000": (0.944, 0.944, 0.915, 0.899, 0.945, 0.747, 0.848),
+    "randpoly 1000": (0.625, 0.625, 0.688, 0.644, 0.625, 0.823, 0.618),
+    "abalone": (0.536, 0.534, None, None, None, None, 0.535),
+    "randnet 5000": (0.917, 0.917, None, None, None, None, 0.845),
+    "randpoly 5000": (0.623, 0.623, None, None, None, None, 0.607),
+    "california housing": (None, 0.979, None, None, None, None, None),
+}
+_DEVIATIONS_4 = {
+    "pyrimidines": (0.019, 0.077, 0.088, 0.038, 0.048, 0.142, 0.144),
+    "triazines": (0.044, 0.047, 0.03, 0.064, 0.019, 0.088, 0.045),
+    "wisconsin": (0.028, 0.046, 0.046, 0.035, 0.018, 0.035, 0.056),
+    "machine-cpu": (0.015, 0.02, 0.035, 0.04, 0.026, 0.014, 0.018),
+    "auto-mpg": (0.002, 0.002, 0.003, 0.003, 0.002, 0.008, 0.004),
+    "boston housing": (0.0, 0.0, 0.0, 0.4, 0.0, 0.0, 0.0),
+    "stock": (0.004, 0.003, 0.004, 0.245, 0.004, 0.001, 0.003),
+    "randnet 1000": (0.012, 0.012, 0.017, 0.028, 0.013, 0.005, 0.015),
+    "randpoly 1000": (0.025, 0.025, 0.032, 0.054, 0.026, 0.008, 0.024),
+    "abalone": (0.011, 0.008, None, None, None, None, 0.014),
+    "randnet 5000": (0.005, 0.005, None, None, None, None, 0.006),
+    "randpoly 5000": (0.008, 0.008, None, None, None, None, 0.01),
+    "california housing": (None, 0.001, None, None, None, None, None),
+}
+TABLE_4 = _pairs(_MEANS_4, _DEVIATIONS_4)
 
 # Table 2: columns d; seconds and WMW, each mean and standard deviation over 100 users.
 TABLE_2 = {

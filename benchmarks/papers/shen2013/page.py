@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..common import Results, provenance, table
+from ..common import QUICK, Results, table, write_page
 from . import protocol, published
 from .protocol import BASELINES, COLUMNS, STRATEGIES
 
@@ -16,25 +16,31 @@ MORE = ("Hard-Close", "Hard-Correct", protocol.UNBIASED)
 COLOURS = {"Random": "#888888", "Soft-Close": "#1f77b4", "Soft-Correct": "#d62728"}
 LINES = {"WSVM": ":", "ERankSVM": "--", "CRR": "-."}
 
-QUICK = "**A quick run: fewer pools, folds and values of gamma. Its figures only show that everything works.**"
-REJECTIONS = """Rejected candidates for each one kept: what plain rejection would take (the inverse of the mean
-acceptance, less one), and what our sampler took."""
-SPEED = """The median of whole calls of fit on the first fold, one after the other, nothing else running (published,
-on another machine). lbfgs is scikit-learn's LogisticRegression with the same penalty."""
-DIFFERENCES = """- The paper does not say how columns were scaled. We scale as the LIBSVM editions it names are scaled.
+REJECTIONS = """Rejected candidates for each one kept: what plain rejection would take (the
+inverse of the mean acceptance, less one), and what our sampler took."""
+SPEED = """The median of whole calls of fit on the first fold, one after the other, nothing else
+running (published, on another machine). lbfgs is scikit-learn's LogisticRegression with the same
+penalty."""
+DIFFERENCES = """- The paper does not say how columns were scaled. We scale as the LIBSVM editions
+  it names are scaled.
 - Shuttle: the paper has a test AUC; only the training part is at hand, so ours is cross-validated.
-- Folds, pools and random numbers are our own; a difference of a few thousandths between foldings is common.
-- ERankSVM and WSVM are our solvers of the same objectives at a certified gap of 1e-3, in place of SVM-perf and
-  LIBLINEAR; CRR is our stochastic descent with an average over its second half, in place of sofia-ml's last weights.
-- WSVM has a constant column, as LIBLINEAR offers. Without one, letter falls to .967 on the first fold; the paper's
-  formula has none, and its figure of .981 lies between the two.
-- The weights that correct the bias are those for sampling without replacement, which count a round's mean acceptance;
-  the paper's inverse acceptance probability lets rounds with few acceptable pairs weigh more.
-- Dividing the weights by their sum, as the paper and the tables above do, is not innocent for soft-correct. It never
-  draws a pair without loss, so the mean is over wrong pairs only, many times the mean over all pairs, and the same C
-  regularises less. That is most of its lead on letter and shuttle. Unbiased weights, the default of
-  ActiveSamplingRanker, bring it to the solution over all pairs, and its AUC close to that of ERankSVM.
-- Hard-correct has no AUC in the paper. It chooses outliers, and what it learns from them ranks other rows badly."""
+- Folds, pools and random numbers are our own; a difference of a few thousandths between foldings is
+  common.
+- ERankSVM and WSVM are our solvers of the same objectives at a certified gap of 1e-3, in place of
+  SVM-perf and LIBLINEAR; CRR is our stochastic descent with an average over its second half, in
+  place of sofia-ml's last weights.
+- WSVM has a constant column, as LIBLINEAR offers. Without one, letter falls to .967 on the first
+  fold; the paper's formula has none, and its figure of .981 lies between the two.
+- The weights that correct the bias are those for sampling without replacement, which count a
+  round's mean acceptance; the paper's inverse acceptance probability lets rounds with few
+  acceptable pairs weigh more.
+- Dividing the weights by their sum, as the paper and the tables above do, is not innocent for
+  soft-correct. It never draws a pair without loss, so the mean is over wrong pairs only, many times
+  the mean over all pairs, and the same C regularises less. That is most of its lead on letter and
+  shuttle. Unbiased weights, the default of ActiveSamplingRanker, bring it to the solution over all
+  pairs, and its AUC close to that of ERankSVM.
+- Hard-correct has no AUC in the paper. It chooses outliers, and what it learns from them ranks
+  other rows badly."""
 
 
 def write(results: Results, names: Sequence[str], out: Path, settings: dict[str, Any]) -> Path:
@@ -53,13 +59,9 @@ def write(results: Results, names: Sequence[str], out: Path, settings: dict[str,
         + "\n\n![Rejections against the number of pairs](figure2.png)",
         "Figure 3: the benefit of the trade-off parameter": "![AUC against gamma](figure3.png)",
         "Where we differ from the paper": DIFFERENCES + _warnings(results),
-        "Where this was made": provenance(results.commits),
     }
-    path = out / "shen2013.md"
-    text = ["# Active sampling of pairs and points (shen2013), done again"]
-    text += [f"## {title}\n\n{body}" for title, body in sections.items()]
-    path.write_text("\n\n".join(text) + "\n")
-    return path
+    title = "Active sampling of pairs and points (shen2013), reproduced"
+    return write_page(out / "shen2013.md", title, sections, results.commits)
 
 
 def per_pool(results: Results, data: str, who: str, **wanted: Any) -> np.ndarray:
@@ -104,8 +106,10 @@ def _protocol(names: Sequence[str], settings: dict[str, Any]) -> str:
     ]
     folds = "the first fold" if settings["folds"] == 1 else "the folds"
     words = [
-        f"Section 4 of the paper: C = {protocol.C}, {protocol.BUDGET:,} pairs, {protocol.STEP} per round.",
-        f"Every method has the same total weight C B, which for our means is alpha = {protocol.ALPHA:g}.",
+        f"Section 4 of the paper: C = {protocol.C}, {protocol.BUDGET:,} pairs, {protocol.STEP} "
+        "per round.",
+        "Every method has the same total weight C B, which for our means is alpha = "
+        f"{protocol.ALPHA:g}.",
         f"Sampled methods: mean and standard deviation over {settings['pools']} initial pools,",
         f"each the average over {folds} where there are folds.",
         QUICK if settings["quick"] else "",
@@ -136,7 +140,8 @@ def _table_2(results: Results, names: Sequence[str]) -> str:
             "Ours (published; difference).",
             table(("data", *COLUMNS), rows),
             f"Cells more than {CLOSE} below the paper: {', '.join(below) or 'none'}.",
-            "Not in the paper's table: the hard strategies, and soft-correct with unbiased weights (see the end).",
+            "Not in the paper's table: the hard strategies, and soft-correct with unbiased "
+            "weights (see the end).",
             table(("data", *MORE), more),
         ]
     )
@@ -207,9 +212,9 @@ def _table_5(results: Results, names: Sequence[str], settings: dict[str, Any]) -
             cells += [f"{ours} ({_bold(*published.GAMMA[name][who])})", _decimals(best)]
         rows.append((name, *cells))
     words = (
-        f"The gamma with the highest mean AUC over {settings['pools']} pools (published); bold where it beats ERankSVM "
-        "by the t-test, on the figures it was chosen by, as in the paper. Neighbours differ by .0001 or so, which is "
-        "less than their standard deviations."
+        f"The gamma with the highest mean AUC over {settings['pools']} pools (published); bold "
+        "where it beats ERankSVM by the t-test, on the figures it was chosen by, as in the paper. "
+        "Neighbours differ by .0001 or so, which is less than their standard deviations."
     )
     return words + "\n\n" + table(("data", "Soft-Close", "AUC", "Soft-Correct", "AUC"), rows)
 

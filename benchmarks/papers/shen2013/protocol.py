@@ -22,9 +22,9 @@ from forerank import (
     CombinedSGDRanker,
     PairwiseRanker,
     PointwiseRanker,
-    datasets,
     metrics,
 )
+from forerank.data import datasets
 
 from .published import DATA
 
@@ -107,7 +107,8 @@ def load_fold(name: str, fold: int) -> Fold:
     counts = int(np.sum(data.y > 0)), int(np.sum(data.y <= 0)), data.X.shape[1]
     if counts != DATA[name][1:4]:
         raise SystemExit(
-            f"{name} has {counts} positives, negatives and columns; the paper has {DATA[name][1:4]}."
+            f"{name} has {counts} positives, negatives and columns; the paper has "
+            f"{DATA[name][1:4]}."
         )
     X, y = data.X, data.y > 0
     if name in WITH_TEST_SET:
@@ -127,7 +128,7 @@ def _auc(fold: Fold, ranker: Any) -> float:
 
 
 def accuracy(name: str, fold_number: int, n_pools: int) -> list[dict]:
-    """Tables 2 and 3, Figures 1 and 2: every method on one fold, with curves for the sampled ones."""
+    """Tables 2 and 3, Figures 1 and 2: every method on one fold, with curves where sampled."""
     fold = load_fold(name, fold_number)
     records = []
     for who in (*BASELINES, *STRATEGIES, UNBIASED):
@@ -188,7 +189,7 @@ def trade_off(name: str, fold_number: int, n_pools: int, gammas: tuple) -> list[
 
 
 def timing(name: str, repeats: int) -> list[dict]:
-    """Table 4: whole calls of fit on the first fold; the median of several, after one to compile."""
+    """Table 4: seconds of fit on the first fold; the median of several, after one to compile."""
     fold = load_fold(name, 0)
     peers = {"lbfgs": LogisticRegression(C=C * BUDGET / fold.y.size, max_iter=1000)}
     records = []
