@@ -27,7 +27,7 @@ from forerank.active import PoolRanker
 from forerank.data.column_plan import plan_columns
 from forerank.exceptions import ModelFileError
 from forerank.models import Model, load_model, read_card, save_model
-from forerank.workflows import fit as workflow
+from forerank.workflows.fit import fit
 
 
 def data():
@@ -258,9 +258,7 @@ def test_words_of_a_text_are_not_written_one_by_one(tmp_path):
     frame = pd.DataFrame(
         {"text": [" ".join(words[k % 50 :: 50]) for k in range(200)], "y": [0, 1] * 100}
     )
-    save_model(
-        workflow.fit(frame, "y", ranker="PairwiseRanker", check=0.0), tmp_path / "m.forerank"
-    )
+    save_model(fit(frame, "y", ranker="PairwiseRanker", check=0.0), tmp_path / "m.forerank")
     with zipfile.ZipFile(tmp_path / "m.forerank") as archive:
         inner = zipfile.ZipFile(io.BytesIO(archive.read("model.skops")))
     assert len(inner.namelist()) < 50

@@ -30,7 +30,8 @@ from forerank.cli.app import app
 from forerank.exceptions import ModelFileError
 from forerank.models import Model, load_model, read_card, safety, save_model
 from forerank.selection import Ranker
-from forerank.workflows import fit as workflow
+from forerank.workflows.fit import fit
+from forerank.workflows.rankers import ranker_names
 
 # Before 0.15 skops wrote a sparse array as an object like any other, and could not read it.
 KNOWS_SPARSE_ARRAYS = tuple(map(int, skops.__version__.split(".")[:2])) >= (0, 15)
@@ -96,10 +97,10 @@ def check_round_trip(estimator, X, path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", workflow.ranker_names())
+@pytest.mark.parametrize("name", ranker_names())
 def test_round_trip_of_every_ranker_on_a_table(tmp_path, name):
     frame, y = rows()
-    model = workflow.fit(frame.assign(y=y), "y", ranker=name, check=0)
+    model = fit(frame.assign(y=y), "y", ranker=name, check=0)
     check_round_trip(model.estimator, frame, tmp_path / "model.forerank")
 
 
@@ -231,9 +232,7 @@ def spoilt_drop(pipeline):
 )
 def test_columns_outside_of_the_matrix_are_refused(tmp_path, spoil):
     frame, y = rows()
-    model = workflow.fit(
-        frame[["age", "job", "note"]].assign(y=y), "y", ranker="PairwiseRanker", check=0
-    )
+    model = fit(frame[["age", "job", "note"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
     spoil(model.estimator)
     save_model(model, tmp_path / "model.forerank")
     with pytest.raises(ModelFileError, match="in columns that it does not have"):
@@ -242,7 +241,7 @@ def test_columns_outside_of_the_matrix_are_refused(tmp_path, spoil):
 
 def test_columns_outside_are_an_error_where_they_are_made(tmp_path):
     frame, y = rows()
-    model = workflow.fit(frame[["age", "job"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
+    model = fit(frame[["age", "job"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
     model.estimator[0].transformers_[1][1].widths_ = [1]
     with pytest.raises(ValueError, match="indices"):
         model.estimator.decision_function(frame)
@@ -253,7 +252,7 @@ def test_weights_that_are_too_few_are_an_error(storage):
     X, y = np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2
     ranker = estimators.PairwiseRanker().fit(X, y)
     ranker.coef_ = ranker.coef_[:, :2]
-    with pytest.raises(ValueError, match="there are 2 weights for 5 columns"):
+    with pytest.raises(ValueError, match="2 weights for 5 columns"):
         ranker.decision_function(storage(X))
 
 
