@@ -6,6 +6,8 @@ from math import log2
 
 import numpy as np
 
+from forerank.losses import get_loss
+
 # --- Metrics ---
 #
 # `positive` is a list of booleans, `s` the scores, `w` the weights (all positive); one query at a
@@ -193,3 +195,25 @@ def pair_units(X: np.ndarray, positive: np.ndarray) -> np.ndarray:
     return np.sqrt(
         np.mean([((row - X[~positive]) ** 2).mean(axis=0) for row in X[positive]], axis=0)
     )
+
+
+def top_threshold(scores, at, weight=None):
+    """The mean of the highest negatives, one unit of weight after the other."""
+    weight = np.ones(scores.size) if weight is None else weight
+    room = {"max": 0.0}.get(
+        at, at if isinstance(at, int) else at * weight.sum() if at != "max" else 0.0
+    )
+    if at == "max":
+        return scores.max()
+    left, total = room, 0.0
+    for j in np.argsort(-scores):
+        taken = min(weight[j], left)
+        total, left = total + taken * scores[j], left - taken
+    return total / room
+
+
+def top_objective(s, positive, loss, at, weight=None):
+    """The mean loss of the positives against the mean of the highest negatives."""
+    weight = np.ones(s.size) if weight is None else weight
+    T = top_threshold(s[~positive], at, weight[~positive])
+    return np.average(get_loss(loss).value(s[positive] - T), weights=weight[positive])

@@ -252,7 +252,7 @@ class TestRefusals:
         [
             (
                 {"budget": 10**9},
-                r"budget is 1000000000, but the data have only 21600 pairs to choose from.*PairwiseRanker",
+                r"budget is 1000000000, but the data have only 21600 pairs.*PairwiseRanker",
             ),
             ({"budget": 301, "gamma": 0.0}, "only 300 points"),
             ({"budget": 30_000, "gamma": 0.5}, "only 21900 pairs and points"),

@@ -166,12 +166,12 @@ class TestFits:
 
     def test_many_columns_and_positives_take_another_way(self, monkeypatch):
         X, y = data()
-        monkeypatch.setattr("forerank.solvers.top._LARGEST_MATRIX", 3)
+        monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 3)
         for loss in ("squared_hinge", "logistic"):
             without = TopPush(loss, alpha=0.3).fit(X, y)
             monkeypatch.undo()
             expected = TopPush(loss, alpha=0.3).fit(X, y)
-            monkeypatch.setattr("forerank.solvers.top._LARGEST_MATRIX", 3)
+            monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 3)
             assert without.n_iter_ > expected.n_iter_
             assert without.objective_ == pytest.approx(expected.objective_, rel=3e-4)
 
@@ -246,12 +246,11 @@ class TestFits:
     def test_interruption_leaves_a_usable_ranker(self, monkeypatch):
         X, y = data()
 
-        def interrupted(top, design, alpha, **settings):
-            settings["progress"].record(np.ones(5), 300, 1.0, 0.5)
+        def interrupted(self, start, start_dual, max_iter, progress):
+            progress.record(np.ones(5), 300, 1.0, 0.5)
             raise KeyboardInterrupt
 
-        for module in ("top", "sparse_top_push"):
-            monkeypatch.setattr(f"forerank.solvers.{module}.working_set_newton", interrupted)
+        monkeypatch.setattr("forerank.solvers.top_newton._WorkingSetNewton.run", interrupted)
         for ranker in (TopPush(), SparseTopPush()):
             with pytest.raises(KeyboardInterrupt):
                 ranker.fit(X, y)
@@ -319,7 +318,7 @@ class TestBadInput:
 
     def test_more_than_there_are_negatives(self):
         n = int(np.sum(self.y == 0))
-        with pytest.raises(ValueError, match=f"there are negatives of a total weight of {n}"):
+        with pytest.raises(ValueError, match=f"their total weight is {n}"):
             TopRanker(at=n + 1).fit(self.X, self.y)
         TopRanker(at=n).fit(self.X, self.y)
 
