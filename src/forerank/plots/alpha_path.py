@@ -1,6 +1,7 @@
 """Cross-validated measure against the penalty, one line per method."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["AlphaPathDisplay"]
 _MARKERS = "os^Dvp*"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AlphaPathDisplay:
     """Cross-validated measure against alpha, one line per method.
 
@@ -38,16 +40,9 @@ class AlphaPathDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(
-        self,
-        *,
-        paths: Mapping[str, tuple[NDArray, NDArray, NDArray]],
-        best: tuple[str, float] | None = None,
-        metric: str | None = None,
-    ) -> None:
-        self.paths = paths
-        self.best = best
-        self.metric = metric
+    paths: Mapping[str, tuple[NDArray, NDArray, NDArray]]
+    best: tuple[str, float] | None = None
+    metric: str | None = None
 
     def plot(self, ax: Any = None, *, bands: bool = False, **kwargs: Any) -> Self:
         """Draw the paths.
@@ -90,17 +85,9 @@ class AlphaPathDisplay:
     def from_estimator(
         cls, estimator: Any, *, metric: str | None = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw the cross-validated values of a fitted `Ranker`.
+        """Draw the `cv_results_` of a fitted estimator, such as `Ranker`.
 
-        Parameters
-        ----------
-        estimator : fitted estimator
-            With `cv_results_`, as in `from_cv_results`.
-        metric : str, optional
-            By default the estimator's parameter of that name.
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
+        `metric` is by default the estimator's parameter of that name; `**kwargs` are for `plot`.
         """
         check_is_fitted(estimator)
         results = getattr(estimator, "cv_results_", None)
@@ -132,11 +119,8 @@ class AlphaPathDisplay:
         cv_results : dict
             "method", "alpha", "mean_test_score" and optionally "std_test_score", of equal length.
             Trials without a positive alpha or a finite mean are not drawn.
-        best, metric
-            As in the class.
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
+        best, metric, ax, **kwargs
+            As in the class and in `plot`.
         """
         require_matplotlib(f"{cls.__name__}.from_cv_results")
         required = ("method", "alpha", "mean_test_score")

@@ -1,6 +1,7 @@
 """Critical difference diagram: mean ranks of methods on one axis."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from forerank.plots.style import COLOURS, GREY, axes_for, require_matplotlib
 __all__ = ["CriticalDifferenceDisplay"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CriticalDifferenceDisplay:
     """Mean ranks of methods; a bar joins those that are not significantly different (Demšar 2006,
     figure 1).
@@ -32,9 +34,8 @@ class CriticalDifferenceDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(self, *, ranks: Mapping[str, float], cd: float | None = None) -> None:
-        self.ranks = ranks
-        self.cd = cd
+    ranks: Mapping[str, float]
+    cd: float | None = None
 
     def plot(self, ax: Any = None, *, fontsize: float | None = None, **kwargs: Any) -> Self:
         """Draw the diagram; `**kwargs` are for the lines from the axis to the names."""
@@ -89,18 +90,7 @@ class CriticalDifferenceDisplay:
     def from_ranks(
         cls, ranks: Mapping[str, float], cd: float | None = None, *, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw mean ranks.
-
-        Parameters
-        ----------
-        ranks : dict
-            Method to mean rank.
-        cd : float, optional
-            The critical difference.
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
-        """
+        """Draw mean ranks by method; `**kwargs` are for `plot`."""
         require_matplotlib(f"{cls.__name__}.from_ranks")
         if len(ranks) < 2:
             raise ValueError(f"ranks has {len(ranks)} method; expected at least two.")

@@ -1,6 +1,7 @@
 """Number of positive rows among the first k of a ranked list."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from forerank.plots.style import (
 __all__ = ["HitsDisplay"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HitsDisplay:
     """Positive rows among the first k, against a random order and the best possible one.
 
@@ -58,13 +60,10 @@ class HitsDisplay:
     array([1. , 1.5])
     """
 
-    def __init__(
-        self, *, k: NDArray, hits: NDArray, name: str | None = None, pos_label: Any = None
-    ) -> None:
-        self.k = k
-        self.hits = hits
-        self.name = name
-        self.pos_label = pos_label
+    k: NDArray
+    hits: NDArray
+    name: str | None = None
+    pos_label: Any = None
 
     def hits_at(self, k: ArrayLike) -> Vector:
         """Expected number of positive rows among the first k, tied rows in random order."""
@@ -134,32 +133,31 @@ class HitsDisplay:
         X: Any,
         y: ArrayLike,
         *,
-        sample_weight: ArrayLike | None = None,
         response_method: str = "auto",
         pos_label: Any = None,
         name: str | None = None,
-        ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of a fitted estimator.
+        """Draw the curve of a fitted estimator or pipeline.
 
         Parameters
         ----------
         estimator : fitted estimator
-            With `decision_function` or `predict_proba`; a pipeline, too.
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-        sample_weight, pos_label, ax, **kwargs
-            As in `from_predictions`.
         response_method : {"auto", "decision_function", "predict_proba"}
             "auto" prefers `decision_function`, since probabilities close to 1 round to ties.
+        pos_label : label, optional
+            By default the larger one.
         name : str, optional
             By default that of the estimator's class.
+        **kwargs
+            For `from_predictions`.
         """
         scores = estimator_scores(estimator, X, response_method, pos_label)
         kwargs["name"] = type(estimator).__name__ if name is None else name
         kwargs["pos_label"] = positive_label(y, pos_label, getattr(estimator, "classes_", None))
-        return cls.from_predictions(y, scores, sample_weight=sample_weight, ax=ax, **kwargs)
+        return cls.from_predictions(y, scores, **kwargs)
 
     @classmethod
     def from_predictions(

@@ -1,6 +1,7 @@
 """Histograms of the scores of each class."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["ScoreDistributionDisplay"]
 _MOST_IN_LEGEND = 8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreDistributionDisplay:
     """Histogram of the scores of each class, each of area one.
 
@@ -35,12 +37,9 @@ class ScoreDistributionDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(
-        self, *, edges: NDArray, densities: Mapping[Any, NDArray], name: str | None = None
-    ) -> None:
-        self.edges = edges
-        self.densities = densities
-        self.name = name
+    edges: NDArray
+    densities: Mapping[Any, NDArray]
+    name: str | None = None
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the histograms.

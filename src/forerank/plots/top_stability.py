@@ -1,6 +1,7 @@
 """Overlap of the first k rows of several models."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from forerank.plots.style import CHANCE, COLOURS, axes_for, format_counts, requi
 __all__ = ["TopStabilityDisplay"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TopStabilityDisplay:
     """Overlap of the first k rows of several models, over all pairs of models.
 
@@ -38,22 +40,12 @@ class TopStabilityDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(
-        self,
-        *,
-        k: NDArray,
-        mean: NDArray,
-        low: NDArray,
-        high: NDArray,
-        n_rows: int,
-        name: str | None = None,
-    ) -> None:
-        self.k = k
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.n_rows = n_rows
-        self.name = name
+    k: NDArray
+    mean: NDArray
+    low: NDArray
+    high: NDArray
+    n_rows: int
+    name: str | None = None
 
     def plot(
         self,
