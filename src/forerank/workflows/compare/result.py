@@ -252,7 +252,7 @@ class Comparison:
         if first["n"] == 1:
             parts.append("one fold cannot show which differences are significant")
         elif similar and first["n"] < _FEW_FOLDS:
-            parts.append(f"{first['n']} folds show large differences only, more seeds smaller ones")
+            parts.append(f"{first['n']} folds show only large differences, more seeds smaller ones")
         return " ".join(["; ".join(parts) + ".", *([self.cut] if self.cut else [])])
 
     def choices(self) -> list[str]:

@@ -51,10 +51,10 @@ class FitTask:
 
     def record(self) -> dict[str, Any]:
         """The entries of a record that identify the fit."""
-        found: dict[str, Any] = {"method": self.method.name, "seed": self.seed, "fold": self.fold}
-        found["spec"] = self.method.spec
+        record: dict[str, Any] = {"method": self.method.name, "seed": self.seed}
+        record |= {"fold": self.fold, "spec": self.method.spec}
         n_train, n_test = (int(side["y"].size) for side in self.sides)
-        return found | {"n_train": n_train, "n_test": n_test}
+        return record | {"n_train": n_train, "n_test": n_test}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from forerank.plots.curves import draw_precision_recall, draw_roc, mean_precisio
 from forerank.plots.style import CHANCE, COLOURS, STYLE, format_counts
 from forerank.workflows.report.formatting import percent
 
-__all__ = ["Picture"]
+__all__ = ["ReportFigure"]
 
 # Width and height in inches: about the size on a phone, where letters must be large enough.
 _SIZE = (4.9, 3.7)
@@ -45,7 +45,7 @@ _FEWEST_TO_CALIBRATE = 10
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportFigure:
     """Image as a data URI, its text alternative, and its caption."""
 
     uri: str
@@ -55,7 +55,7 @@ class Picture:
 
 def _drawn(
     draw: Callable[[Any], None], alt: str, caption: str, size: tuple[float, float] = _SIZE
-) -> Picture:
+) -> ReportFigure:
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def _drawn(
         file = io.BytesIO()
         page.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     data = base64.b64encode(file.getvalue()).decode("ascii")
-    return Picture(f"data:image/svg+xml;base64,{data}", alt, caption)
+    return ReportFigure(f"data:image/svg+xml;base64,{data}", alt, caption)
 
 
 def _short(name: str) -> str:
@@ -87,11 +87,11 @@ def _legend_below(ax: Any, columns: int) -> None:
     ax.figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def roc(y: NDArray, scores: Vector, fold: NDArray, auc: float, tpr_at_01: float) -> Picture:
+def roc(y: NDArray, scores: Vector, fold: NDArray, auc: float, tpr_at_01: float) -> ReportFigure:
     """Mean of the folds' ROC curves; its area is the mean of their AUCs."""
     fpr, tpr = mean_roc(y, scores, fold)
     low, high = percent(tpr_at_01), percent(float(np.interp(0.1, fpr, tpr)))
-    text = f"At a false positive rate of 1 %, {low} of the positive rows are found, at 10 % {high}."
+    text = f"{low} of the positive rows are found at a false positive rate of 1 %, {high} at 10 %."
     return _drawn(
         lambda ax: draw_roc(ax, {f"this ranking, AUC {format_value(auc)}": (fpr, tpr)}),
         f"ROC curve, area {format_value(auc)}. {text}",
@@ -99,7 +99,7 @@ def roc(y: NDArray, scores: Vector, fold: NDArray, auc: float, tpr_at_01: float)
     )
 
 
-def precision_recall(y: NDArray, scores: Vector, fold: NDArray, ap: float) -> Picture:
+def precision_recall(y: NDArray, scores: Vector, fold: NDArray, ap: float) -> ReportFigure:
     """Mean of the folds' precisions at each recall; the area under it is the mean of their average
     precisions.
     """
@@ -114,7 +114,7 @@ def precision_recall(y: NDArray, scores: Vector, fold: NDArray, ap: float) -> Pi
     )
 
 
-def hits(y: NDArray, scores: Vector) -> Picture:
+def hits(y: NDArray, scores: Vector) -> ReportFigure:
     """Share of positive rows among the first k."""
 
     def draw(ax: Any) -> None:
@@ -129,7 +129,7 @@ def hits(y: NDArray, scores: Vector) -> Picture:
     )
 
 
-def distributions(y: NDArray, scores: Vector, labels: Mapping[Any, str]) -> Picture:
+def distributions(y: NDArray, scores: Vector, labels: Mapping[Any, str]) -> ReportFigure:
     """Relative ranks within the folds by class."""
     classes, counts = np.unique(y, return_counts=True)
     named = classes[::-1] if classes.size <= _MOST_MEDIANS else classes[[-1, 0]]
@@ -150,7 +150,7 @@ def distributions(y: NDArray, scores: Vector, labels: Mapping[Any, str]) -> Pict
     )
 
 
-def stability(by_model: Vector, seed: int, k: int) -> Picture:
+def stability(by_model: Vector, seed: int, k: int) -> ReportFigure:
     """Overlap of the first rows between the models of the folds; the caption gives it at k."""
     at_k: list[str] = []
 
@@ -163,10 +163,12 @@ def stability(by_model: Vector, seed: int, k: int) -> Picture:
     uri = _drawn(draw, "", "").uri
     text = f"Two models have on average {at_k[0]} of their first {k:,} rows in common, "
     text += f"at least {at_k[1]}."
-    return Picture(uri, f"Overlap of the first k rows between models of the folds. {text}", text)
+    return ReportFigure(
+        uri, f"Overlap of the first k rows between models of the folds. {text}", text
+    )
 
 
-def reliability(y: NDArray, scores: Vector, fold: NDArray) -> Picture | None:
+def reliability(y: NDArray, scores: Vector, fold: NDArray) -> ReportFigure | None:
     """Reliability diagram of probabilities that are calibrated on the other folds; None where there
     are too few rows or the scores are constant.
 
@@ -225,7 +227,7 @@ def _calibrated(y: NDArray, scores: Vector, fold: NDArray) -> dict[str, Vector] 
 
 def weights(
     names: Sequence[str], values: Vector, low: Vector | None, high: Vector | None
-) -> Picture:
+) -> ReportFigure:
     """Bars of the weights, with their range over the folds."""
 
     def draw(ax: Any) -> None:
@@ -250,7 +252,7 @@ def weights(
     )
 
 
-def alpha_path(ranker: Any, title: str) -> Picture | None:
+def alpha_path(ranker: Any, title: str) -> ReportFigure | None:
     """Cross-validated measure against alpha; None where no method that was tried has an alpha."""
 
     def draw(ax: Any) -> None:
@@ -271,7 +273,7 @@ def alpha_path(ranker: Any, title: str) -> Picture | None:
         return None
 
 
-def learning_curve(curve: Mapping[str, Any], title: str, sentence: str) -> Picture:
+def learning_curve(curve: Mapping[str, Any], title: str, sentence: str) -> ReportFigure:
     """Measure against the number of training rows, with its standard deviation over the folds."""
     std = curve.get("std")
 
@@ -286,7 +288,7 @@ def learning_curve(curve: Mapping[str, Any], title: str, sentence: str) -> Pictu
     return _drawn(draw, f"Learning curve. {sentence}", f"Learning curve. {sentence}{bars}")
 
 
-def critical_difference(ranks: Mapping[str, float], cd: float | None) -> Picture:
+def critical_difference(ranks: Mapping[str, float], cd: float | None) -> ReportFigure:
     """Mean ranks of the compared methods."""
 
     def draw(ax: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from forerank._text import counted
+from forerank._typing import Vector
 from forerank.data.checks import data_warnings
 from forerank.data.problem import RankingProblem
 from forerank.metrics.estimates import (
@@ -100,24 +101,29 @@ class HeldOutResults:
         if self.groups is not None and self.y.size:
             longest = int(np.median(np.unique(self.groups, return_counts=True)[1]))
             depths = list(_GROUP_DEPTHS)
-        found = {depth for depth in depths if depth <= longest}
+        shown = {depth for depth in depths if depth <= longest}
         if self.measure.k is not None and self.measure.k <= self.y.size:
-            found.add(self.measure.k)
-        return sorted(found or ({1} if longest else set()))
+            shown.add(self.measure.k)
+        return sorted(shown or ({1} if longest else set()))
 
     def _few(self) -> bool:
         smaller = 0 if self.problem.graded else min(self.y.sum(), (~self.y).sum())
         return not self.problem.graded and self.groups is None and smaller < _FEWEST_FOR_INTERVALS
 
     def _estimated(self) -> list[Estimate]:
-        settings: dict[str, Any] = self._lists | {"random_state": self.seed}
-        found = estimate_measures(self.y, self.scores, k=self._depths, **settings)
-        if self.measure.key not in [estimate.key for estimate in found]:
-            found.insert(0, estimate_measure(self.measure, self.y, self.scores, **settings))
-        found.sort(key=lambda estimate: estimate.key != self.measure.key)  # the others keep order
+        estimates = self._estimates_of(self.scores, random_state=self.seed)
+        estimates.sort(key=lambda estimate: estimate.key != self.measure.key)  # others keep order
         if self._few():
-            return [replace(estimate, low=np.nan, high=np.nan) for estimate in found]
-        return found
+            return [replace(estimate, low=np.nan, high=np.nan) for estimate in estimates]
+        return estimates
+
+    def _estimates_of(self, scores: Vector, **settings: Any) -> list[Estimate]:
+        """Estimates of the usual measures and the requested one, for these scores."""
+        settings |= self._lists
+        estimates = estimate_measures(self.y, scores, k=self._depths, **settings)
+        if self.measure.key not in [estimate.key for estimate in estimates]:
+            estimates.append(estimate_measure(self.measure, self.y, scores, **settings))
+        return estimates
 
     def _chance_levels(self) -> dict[str, float]:
         """Value of a random order: by formula, or from random orders with groups or grades."""
@@ -131,14 +137,10 @@ class HeldOutResults:
                 known[estimate.key] = self._expected(measure)
         if len(known) == len(self.estimates):
             return known
-        settings: dict[str, Any] = self._lists | {"n_resamples": 1}
         values: dict[str, list[float]] = {}
         rng = np.random.default_rng(self.seed)
         for order in rng.uniform(size=(_RANDOM_ORDERS, self.y.size)):
-            found = estimate_measures(self.y, order, k=self._depths, **settings)
-            if self.measure.key not in [estimate.key for estimate in found]:
-                found.append(estimate_measure(self.measure, self.y, order, **settings))
-            for estimate in found:
+            for estimate in self._estimates_of(order, n_resamples=1):
                 values.setdefault(estimate.key, []).append(estimate.value)
         return {key: float(np.mean(drawn)) for key, drawn in values.items()} | known
 
@@ -213,18 +215,18 @@ class HeldOutResults:
 
     def _first_rows_sentence(self) -> list[str]:
         k = self.depth_discussed()
-        found = self.by_key.get(f"precision@{k}")
-        if found is None:
+        precision = self.by_key.get(f"precision@{k}")
+        if precision is None:
             return []
-        span = interval(found, lambda value: count(k * value))
+        span = interval(precision, lambda value: count(k * value))
         span = "" if span == "–" else f" (95 % interval {span})"
-        number = count(k * found.value)
+        number = count(k * precision.value)
         texts = {"0": "none is positive", "1": "about 1 is positive"}
         result = texts.get(number, f"about {number} are positive")
-        result = "all are positive" if found.value == 1.0 else result
+        result = "all are positive" if precision.value == 1.0 else result
         first = "the first row" if k == 1 else f"the first {k:,} rows"
         first += "" if self.groups is None else " of a group"
-        chance = count(k * self.chance[found.key])
+        chance = count(k * self.chance[precision.key])
         return [f"Of {first} {result}{span}; a random order would have about {chance}."]
 
     def _selection_sentences(self, ranker: Any) -> list[str]:
@@ -291,13 +293,13 @@ class HeldOutResults:
 
     def _tie_warnings(self) -> list[str]:
         """Warnings on equal scores of many rows, for the first fold that has them."""
-        found: dict[str, str] = {}
+        lines: dict[str, str] = {}
         for number, scores in zip(np.unique(self.fold), self.held.by_model, strict=False):
             rows = self.held.fold == number
             for warning in data_warnings(None, self.problem.y[rows], scores=scores[rows]):
                 if warning.kind in ("constant score", "tied scores"):
-                    found.setdefault(warning.kind, f"In fold {number + 1}: {warning.sentence}")
-        return list(found.values())
+                    lines.setdefault(warning.kind, f"In fold {number + 1}: {warning.sentence}")
+        return list(lines.values())
 
     # --- Tables ---
 
@@ -347,10 +349,10 @@ class HeldOutResults:
             settings: dict[str, Any] = {"list_rows": self.problem.y.size, "n_resamples": 1}
             settings["qid"] = None if self.groups is None else self.groups[rows]
             try:
-                found = estimate_measure(self.measure, y[rows], self.scores[rows], **settings)
+                estimate = estimate_measure(self.measure, y[rows], self.scores[rows], **settings)
             except ValueError:  # rows of one class, or no group of two
                 continue
-            values.append(found.value)
+            values.append(estimate.value)
         return values
 
     def first_rows_table(self) -> list[dict[str, str]]:

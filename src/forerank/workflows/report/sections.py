@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from forerank._validation import is_integer
 from forerank.data.source import DataSource
 from forerank.metrics.estimates import format_value
 from forerank.models.versions import package_versions
 from forerank.workflows.report import figures
 from forerank.workflows.report.cross_validation import HeldOut
-from forerank.workflows.report.figures import Picture
+from forerank.workflows.report.figures import ReportFigure
 from forerank.workflows.report.formatting import as_sentence
 from forerank.workflows.report.results import HeldOutResults
 
@@ -32,17 +33,8 @@ _MOST_WEIGHTS = 20
 # Letters of an argument in the call that makes the report again; longer ones become "...".
 _LONGEST_ARGUMENT = 200
 # Packages whose versions the report lists.
-_PACKAGES = [
-    "python",
-    "forerank",
-    "scikit-learn",
-    "numpy",
-    "scipy",
-    "numba",
-    "pandas",
-    "pyarrow",
-    "matplotlib",
-]
+_PACKAGES = ("python", "forerank", "scikit-learn", "numpy", "scipy", "numba")
+_EXTRA_PACKAGES = ("pandas", "pyarrow", "matplotlib")
 
 
 def held_out_sections(results: HeldOutResults) -> dict[str, Any]:
@@ -58,11 +50,11 @@ def held_out_sections(results: HeldOutResults) -> dict[str, Any]:
     }
 
 
-def _figures(results: HeldOutResults) -> dict[str, Picture | None]:
+def _figures(results: HeldOutResults) -> dict[str, ReportFigure | None]:
     """Figures of the held-out rows; None for those that cannot be drawn."""
     y, scores, fold, held = results.y, results.scores, results.fold, results.held
     names = ("roc", "precision_recall", "hits", "reliability", "distributions", "stability")
-    drawn: dict[str, Picture | None] = dict.fromkeys(names)
+    drawn: dict[str, ReportFigure | None] = dict.fromkeys(names)
     if results.two_classes:
         auc, tpr, ap = (results.by_key[key].value for key in ("auc", "tpr@0.01", "ap"))
         drawn["roc"] = figures.roc(y, scores, fold, auc, tpr)
@@ -157,12 +149,10 @@ def weights_section(weights: dict[str, float], held: HeldOut, ranker: str) -> di
         table = np.array([[fold.get(name, 0.0) for fold in held.weights] for name in largest])
         low, high = table.min(axis=1), table.max(axis=1)
     digits = int(np.clip(2 - np.floor(np.log10(abs(values[0]))), 0, 12))
-    rows = [
-        {"name": name, "weight": _signed(weights[name], digits), "range": ""} for name in largest
-    ]
+    rows = [{"name": name, "weight": _signed(weights[name], digits)} for name in largest]
     if low is not None and high is not None:
-        for row, smallest, greatest in zip(rows, low, high, strict=True):
-            row["range"] = f"{_signed(smallest, digits)} to {_signed(greatest, digits)}"
+        for row, *ends in zip(rows, low, high, strict=True):
+            row["range"] = " to ".join(_signed(end, digits) for end in ends)
     which = f"The {len(largest)} largest of {len(weights):,} weights"
     which = which if len(largest) < len(weights) else f"All {len(largest)} weights"
     sentence = (
@@ -171,11 +161,9 @@ def weights_section(weights: dict[str, float], held: HeldOut, ranker: str) -> di
         "share a weight, and not always in the same way."
     )
     if ranged and held.choices:
-        sentence += (
-            " In every fold the same method and alpha were fitted, those selected on all rows."
-        )
-    picture = figures.weights(largest, values, low, high)
-    return {"sentence": sentence, "rows": rows, "figure": picture, "ranged": ranged}
+        sentence += " In the folds, the same method and alpha were fitted as on all rows."
+    drawing = figures.weights(largest, values, low, high)
+    return {"sentence": sentence, "rows": rows, "figure": drawing, "ranged": ranged}
 
 
 def _signed(value: float, digits: int) -> str:
@@ -193,37 +181,32 @@ def comparison_section(
     if comparison is None:
         return None
     table = _dicts(_attribute(comparison, "table", comparison))
-    tests = {_method(test): test for test in _dicts(_attribute(comparison, "differences", []))}
+    tests = {test["method"]: test for test in _dicts(_attribute(comparison, "differences", []))}
     rows = []
     for row in table:
-        test = tests.get(_method(row), {})
-        row = row | {key: value for key, value in test.items() if value is not None}
-        mean, spread = _number(row, "mean", "value"), _number(row, "std", "deviation")
-        difference = _number(row, "difference", "mean_difference")
-        p = _number(row, "p_holm", "p_corrected", "p", "p_value")
-        seconds = _number(row, "seconds", "fit_seconds", "time")
-        plus_minus = "" if spread is None else f" ±\N{NO-BREAK SPACE}{format_value(spread)}"
-        rows.append(
-            {
-                "method": _method(row),
-                "mean": "–" if mean is None else format_value(mean) + plus_minus,
-                "difference": "–" if difference is None else f"{difference:+.4f}",
-                "p": "–" if p is None else ("< 0.001" if p < 0.001 else f"{p:.3f}"),
-                "seconds": "–" if seconds is None else f"{seconds:.3g}",
-            }
-        )
+        row = row | tests.get(row["method"], {})
+        text = {"method": str(row["method"])} | dict.fromkeys(("mean", "difference", "p"), "–")
+        if "mean" in row:
+            text["mean"] = format_value(row["mean"])
+            if "std" in row:
+                text["mean"] += f" ±\N{NO-BREAK SPACE}{format_value(row['std'])}"
+        if "difference" in row:
+            text["difference"] = f"{row['difference']:+.4f}"
+        if "p" in row:
+            text["p"] = "< 0.001" if row["p"] < 0.001 else f"{row['p']:.3f}"
+        text["seconds"] = f"{row['seconds']:.3g}" if "seconds" in row else "–"
+        rows.append(text)
     ranks, cd = _attribute(comparison, "ranks", None), _attribute(comparison, "cd", None)
-    picture = None
+    drawing = None
     if ranks and len(ranks) > 2 and np.isfinite(list(ranks.values())).all():
         known = cd is not None and np.isfinite(cd)
-        picture = figures.critical_difference(ranks, float(cd) if known else None)
+        drawing = figures.critical_difference(ranks, float(cd) if known else None)
     errors = _attribute(comparison, "errors", [])
-    failed = [f"{len(errors)} fits failed; the first: {errors[0]}."] if errors else []
     return {
         "rows": rows,
-        "figure": picture,
-        "sentence": str(_attribute(comparison, "sentence", "") or ""),
-        "errors": failed,
+        "figure": drawing,
+        "sentence": _attribute(comparison, "sentence", ""),
+        "errors": [f"{len(errors)} fits failed; the first: {errors[0]}."] if errors else [],
         "folds": _same_folds(comparison, table, results, folds),
     }
 
@@ -232,17 +215,14 @@ def _same_folds(
     comparison: Any, table: list[dict[str, Any]], results: HeldOutResults, folds: Any
 ) -> str:
     """A sentence on whether the means of a comparison are over the folds of the report."""
-    if not results.estimates or not hasattr(comparison, "table"):
+    if not results.estimates:
         return ""
     main = results.estimates[0]
-    same = (
-        getattr(comparison, "metric", None) == results.measure.key
-        and getattr(comparison, "seeds", None) == [results.seed]
-        and getattr(comparison, "folds", None) == results.held.n_folds
-        and isinstance(folds, int | np.integer)
-    )
-    means = [row["mean"] for row in table if same and row["mean"] is not None]
-    if format_value(main.value) in map(format_value, means):
+    expected: dict[str, Any] = {"metric": results.measure.key, "seeds": [results.seed]}
+    expected["folds"] = results.held.n_folds if is_integer(folds) else None
+    same = all(getattr(comparison, name, None) == value for name, value in expected.items())
+    means = [format_value(row["mean"]) for row in table if same and "mean" in row]
+    if format_value(main.value) in means:
         return "Means and standard deviations are over the folds of this report."
     return (
         "These means are over other folds, or of other fits, than the "
@@ -256,30 +236,14 @@ def _attribute(comparison: Any, name: str, default: Any) -> Any:
 
 
 def _dicts(table: Any) -> list[dict[str, Any]]:
-    """The rows of a frame, or of a sequence of dicts or dataclass objects, as dicts."""
-    if hasattr(table, "to_dict") and hasattr(table, "columns"):
-        if "method" not in table.columns:
-            table = table.rename_axis("method").reset_index()
+    """The rows of a frame, or of a sequence of dicts, without entries that are None or NaN."""
+    if hasattr(table, "columns"):
+        table = table if "method" in table.columns else table.rename_axis("method").reset_index()
         table = table.to_dict("records")
-    if isinstance(table, Mapping):
-        table = [{"method": name, **row} for name, row in table.items()]
-    rows = [dict(row) if isinstance(row, Mapping) else dict(vars(row)) for row in table]
-    if any(_number(row, "method", "name") is None for row in rows):
+    rows = [{key: v for key, v in row.items() if v is not None and v == v} for row in table]
+    if any("method" not in row for row in rows):
         raise ValueError("comparison has a row without a method; each row needs method and mean.")
     return rows
-
-
-def _method(row: Mapping[str, Any]) -> str:
-    return str(_number(row, "method", "name"))
-
-
-def _number(row: Mapping[str, Any], *names: str) -> Any:
-    """The first entry of a row that is neither None nor NaN."""
-    for name in names:
-        value = row.get(name)
-        if value is not None and not (isinstance(value, float | np.floating) and np.isnan(value)):
-            return value
-    return None
 
 
 # --- Reproduction ---
@@ -293,7 +257,7 @@ def reproduction(
     if source.name is not None:
         with open(source.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-    versions = package_versions(*_PACKAGES).items()
+    versions = package_versions(*_PACKAGES, *_EXTRA_PACKAGES).items()
     return [
         ("Command", command if isinstance(command, str) else shlex.join(map(str, command))),
         ("Data", source.name or "in memory"),
