@@ -200,7 +200,7 @@ def test_kinds_that_do_not_go_together(tmp_path, model):
         rank_file(model, tmp_path / "in.svm", tmp_path / "out.csv")
     table(5).to_csv(tmp_path / "in.csv", index=False)
     with pytest.raises(
-        DataFileError, match=r"a ranked list is written to a file that ends in \.csv"
+        DataFileError, match=r"unknown format of a ranked list; choose one of \.csv"
     ):
         rank_file(model, tmp_path / "in.csv", tmp_path / "out.npz")
     (tmp_path / "there.csv").write_text("precious")

@@ -71,7 +71,7 @@ def check_members(archive: zipfile.ZipFile, names: re.Pattern[str], max_bytes: i
         _check_compression(member)
     size = sum(member.file_size for member in archive.infolist())
     if size > max_bytes:
-        raise Refused(f"it decompresses to more than {MAX_BYTES >> 20} MB, the limit for a model")
+        raise Refused(f"it decompresses to more than {MAX_BYTES >> 20} MB, the limit of a file")
     return size
 
 
@@ -84,7 +84,10 @@ def _check_compression(member: zipfile.ZipInfo) -> None:
     if member.flag_bits & 1:
         raise Refused(f"the member {name!r} is encrypted, which is not allowed in a model file")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Refused(f"the member {name!r} is compressed by another method than deflate")
+        raise Refused(
+            f"the member {name!r} is compressed by another method than deflate, the one "
+            "that a model file may use"
+        )
 
 
 def read_member(archive: zipfile.ZipFile, name: str, max_bytes: int = MAX_BYTES) -> bytes | None:

@@ -95,7 +95,7 @@ def explain(
         return Explanation(weights, [], intercept)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
-        raise source.error("rows are explained by the columns of a table; this is a matrix")
+        raise source.error("rows of a matrix cannot be explained; give a table with named columns")
     frame = model_frame(model, model_table(model, source), source.path, allow_missing=allow_missing)
     scorer = linear_scorer(model.estimator)
     assert scorer is not None  # the ranker is linear
@@ -134,7 +134,7 @@ def _weights(model: Model, coef: Any) -> list[Weight]:
 def _row_indices(rows: Iterable[int], n_rows: int, source: DataSource) -> Index:
     selected = np.array([row - 1 for row in rows], dtype=np.intp)
     if selected.size and (selected.min() < 0 or selected.max() >= n_rows):
-        raise source.error(f"rows are counted from 1 to {n_rows}")
+        raise source.error(f"rows are counted from 1 to {n_rows}, got {(selected + 1).tolist()}")
     return selected
 
 

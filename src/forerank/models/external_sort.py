@@ -250,7 +250,7 @@ class _Run:
             self._negative_score = -score
 
     def take_until(self, bound: tuple[tuple[int, float], int] | None, number: int) -> Any:
-        """Take the rows up to a bound, a row and the number of its run; earlier runs win ties."""
+        """Take the rows up to a bound (a row and the number of its run); ties go by run number."""
         end = self.table.num_rows
         if bound is not None:
             (group, negative_score), bound_run = bound

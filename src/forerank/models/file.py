@@ -149,8 +149,8 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
     _check_card(path, card)  # a file that could not be read again is not written
     text = json.dumps(card, indent=1).encode()
     if len(text) > _MAX_CARD_BYTES:
-        limit = f"{_MAX_CARD_BYTES >> 20} MB"
-        raise ModelFileError(path, f"columns, summary and notes take more than {limit}, the limit")
+        limit = _MAX_CARD_BYTES >> 20
+        raise ModelFileError(path, f"summary and notes take more than {limit} MB; shorten them")
     _refuse_problems(path, _checked(path, data))
     with (
         opened_atomically(path, force=force) as file,
@@ -184,14 +184,16 @@ def load_model(path: Any) -> Model:
         estimator = skops.io.loads(data, trusted=sorted(result.types))
         check_built(estimator)
     except Refused as problem:
-        reason = f"it contains {problem}; the file is damaged or malicious"
-        raise ModelFileError(path, reason) from None
+        raise ModelFileError(
+            path, f"it contains {problem}; the file is damaged or malicious"
+        ) from None
     except Exception as error:  # malformed contents make skops raise many types
-        reason = f"the estimator cannot be rebuilt ({first_line(error)})"
-        raise ModelFileError(path, reason) from None
+        raise ModelFileError(
+            path, f"the estimator cannot be rebuilt ({first_line(error)}); the file may be damaged"
+        ) from None
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
-        found = f"it contains a {type(estimator).__name__}"
-        raise ModelFileError(path, f"{found}; an estimator with decision_function is expected")
+        name = type(estimator).__name__
+        raise ModelFileError(path, f"it contains a {name}, which is not an estimator of scores")
     return Model(estimator, **{name: card[name] for name in (*_DESCRIPTION, "versions")})
 
 
@@ -207,16 +209,19 @@ def _checked(path: Any, data: bytes) -> EstimatorCheck:
     except Refused as problem:
         raise ModelFileError(path, f"the estimator cannot be read: {problem}") from None
     except Exception as error:  # malformed contents make skops raise many types
-        reason = f"the estimator cannot be read ({first_line(error)})"
-        raise ModelFileError(path, reason) from None
+        raise ModelFileError(
+            path, f"the estimator cannot be read ({first_line(error)}); the file may be damaged"
+        ) from None
     return result
 
 
 def _refuse_problems(path: Any, result: EstimatorCheck) -> None:
     if result.problems:
-        named = "; ".join(result.problems)
-        reason = "A model of forerank does not need this, and it could run code."
-        raise ModelFileError(path, f"it contains {named}. {reason}")
+        raise ModelFileError(
+            path,
+            f"it contains {'; '.join(result.problems)}. "
+            "A model of forerank does not need this, and it could run code.",
+        )
 
 
 def _read(path: Any) -> tuple[dict[str, Any], bytes]:
@@ -227,8 +232,8 @@ def _read(path: Any) -> tuple[dict[str, Any], bytes]:
         with Path(path).open("rb") as file, open_archive(file) as archive:
             text = read_member(archive, _CARD, _MAX_CARD_BYTES)
             if text is None:
-                limit = f"{_MAX_CARD_BYTES >> 20} MB"
-                raise Refused(f"not a forerank model file: the card has more than {limit}")
+                limit = _MAX_CARD_BYTES >> 20
+                raise Refused(f"not a forerank model file: the card has more than {limit} MB")
             card = json.loads(text)
             _check_card(path, card)
             check_members(archive, _MEMBERS, MAX_BYTES)
@@ -250,9 +255,11 @@ def _check_card(path: Any, card: Any) -> None:
     if card["format"] > _FORMAT:
         versions = card.get("versions")
         known = versions if isinstance(versions, dict) else {}
-        writer = f"forerank {known.get('forerank', 'of a newer version')}"
-        reason = f"it was written by {writer}, in a newer format; update forerank to read it"
-        raise ModelFileError(path, reason)
+        writer = known.get("forerank", "of a newer version")
+        raise ModelFileError(
+            path,
+            f"it was written by forerank {writer}, in a newer format; update forerank to read it",
+        )
     if missing := sorted(set(_FIELDS) - set(card)):
         raise ModelFileError(path, f"the card lacks {', '.join(missing)}; the file is damaged")
     if problem := _card_problem(card, _FIELDS) or _card_problem(card["summary"], _SUMMARY):

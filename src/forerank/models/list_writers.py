@@ -29,7 +29,7 @@ def list_format(out: Any) -> str:
     format = _FORMATS.get(suffix_of(out))
     if format is None:
         known = ", ".join(_FORMATS)
-        raise DataFileError(out, f"a ranked list is written to a file that ends in {known}")
+        raise DataFileError(out, f"unknown format of a ranked list; choose one of {known}")
     return format
 
 
@@ -91,8 +91,8 @@ class TableWriter:
                 self._writer = self._open(table.schema)
             self._writer.write_table(table)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            reason = f"cannot be written as {self._format.upper()} ({first_line(error)})"
-            raise DataFileError("the list", f"{reason}; try Parquet or Feather") from None
+            problem = f"cannot be written ({first_line(error)}); try Parquet or Feather"
+            raise DataFileError("the ranked list", problem) from None
 
     def _open(self, schema: Any) -> Any:
         import pyarrow as pa

@@ -135,8 +135,10 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
                 terms.append(_category_term(build, column, encoder, weights[first : first + width]))
                 first += width
         else:
-            problem = f"The text column {columns[0]!r} cannot be exported to ONNX"
-            raise ValueError(f"{problem}; fit the model without it.")
+            raise ValueError(
+                f"The text column {columns[0]!r} cannot be exported to ONNX; "
+                "fit the model without it."
+            )
     return terms
 
 
@@ -180,8 +182,10 @@ def _difference(model: Model, graph: Any) -> float:
     difference = float(np.abs(_run(graph, inputs)[:, 0] - expected).max())
     limit = _MAX_DIFFERENCE * max(1.0, float(np.abs(expected).max()))
     if not difference <= limit:
-        problem = f"The scores of the ONNX graph differ from those of the model by {difference:.3g}"
-        raise RuntimeError(f"{problem} (allowed: {limit:.3g}); no file was written.")
+        raise RuntimeError(
+            f"The scores of the ONNX graph differ from those of the model by {difference:.3g} "
+            f"(allowed: {limit:.3g}); no file was written."
+        )
     return difference
 
 

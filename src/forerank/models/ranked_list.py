@@ -168,7 +168,7 @@ def rank_file(
         encoding = encoding or usual_encoding(path, model.summary.get("encoding"))
         csv = open_csv(path, delimiter, encoding=encoding, format=format)
     elif encoding is not None:
-        raise DataFileError(path, f"encoding applies to CSV and TSV files only, and this is {kind}")
+        raise DataFileError(path, f"encoding applies to CSV and TSV files only; omit it for {kind}")
     mark = "\t" if out_format == "tsv" else ","
     if csv is not None and out_format != "tsv" and (kind == "csv" or is_pipe):
         mark = csv.delimiter
@@ -202,8 +202,11 @@ def _check_kind(model: Model, path: Any, kind: str) -> None:
     if bool(model.columns) != is_table:
         table, matrix = "a table with named columns", "a matrix (svmlight or .npz)"
         expected, found = (table, matrix) if model.columns else (matrix, table)
-        message = f"the model was fitted on {expected}, and this file is {found}"
-        raise DataFileError(path, f"{message}; give a file of the same kind")
+        raise DataFileError(
+            path,
+            f"the model was fitted on {expected}, and this file is {found}; "
+            "give a file of the same kind",
+        )
 
 
 def unused_names(names: list[Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,8 +225,10 @@ def _added_columns(
     """
     function = probability_function(model) if probability else None
     if probability and function is None:
-        problem = "the model predicts no probabilities, because it was fitted without calibration"
-        raise ValueError(f"{problem}; fit it again with calibrate=True")
+        raise ValueError(
+            "the model predicts no probabilities, because it was fitted without calibration; "
+            "fit it again with calibrate=True"
+        )
 
     def values(part: SortedRows) -> list[NDArray]:
         columns = [part.score] if function is None else [part.score, function(part.score)]
@@ -259,11 +264,14 @@ class _GroupNumbers:
             return None
         is_arrow = hasattr(table, "column_names")
         if name not in (table.column_names if is_arrow else table.columns):
-            problem = f"the model ranks within groups, and their column {name!r} is missing"
-            raise DataFileError(self._path, problem)
+            raise DataFileError(
+                self._path, f"the model ranks within groups, and their column {name!r} is missing"
+            )
         column = table[name].to_pandas() if is_arrow else table[name]
         if column.isna().any():
-            raise DataFileError(self._path, f"the group column {name!r} is empty in some rows")
+            raise DataFileError(
+                self._path, f"the group column {name!r} is empty in some rows; remove these rows"
+            )
         return self.of(column.astype(str))
 
 
@@ -383,8 +391,9 @@ class _FileRows:
             if block.qid is not None:
                 rows["qid"] = block.qid
             elif grouped:
-                problem = "the model ranks within groups, and the file has no qid"
-                raise DataFileError(self.path, problem)
+                raise DataFileError(
+                    self.path, "the model ranks within groups; give every line a qid"
+                )
             scores = matrix_scores(self.model, block.X, self.path) if n_rows else np.empty(0)
             yield pa.table(rows), scores, self._groups.of(block.qid) if grouped else None
             before += n_rows

@@ -50,9 +50,9 @@ _MAX_LEVELS = 200
 # Problems that an error message lists, and characters of each.
 _MAX_PROBLEMS = 10
 _MAX_PROBLEM_LENGTH = 200
-# The protocol of skops whose nodes are known here; in another one they may have another meaning.
+# Protocol version of skops that is supported; nodes of others may have another meaning.
 _PROTOCOL = 2
-# Words in the table of a RandomState (Mersenne Twister).
+# Number of 32-bit words in the table of a RandomState (Mersenne Twister).
 _RANDOM_STATE_WORDS = 624
 SCHEMA = "schema.json"
 # Names of the members that skops writes.
@@ -210,7 +210,7 @@ def _parse(schema: bytes) -> Any:
 
 
 def _too_deep() -> Refused:
-    return Refused(f"the schema is nested more than {_MAX_LEVELS} levels deep, the limit")
+    return Refused(f"the schema is nested more than {_MAX_LEVELS} levels deep, which is the limit")
 
 
 # --- Nodes ---
@@ -221,8 +221,10 @@ def _check_nodes(root: Any, result: EstimatorCheck) -> dict[str, str]:
     if not isinstance(root, dict):
         raise Refused(f"the schema should be a node, found {json_type(root)}")
     if type(protocol := root.get("protocol")) is not int or protocol != _PROTOCOL:
-        expected = f"this version of forerank reads protocol {_PROTOCOL}"
-        raise Refused(f"it was written in protocol {protocol!r} of skops; {expected}")
+        raise Refused(
+            f"it was written in protocol {protocol!r} of skops; "
+            f"this version of forerank reads protocol {_PROTOCOL}"
+        )
     result.check_fields(root, _ROOT_FIELDS, "its schema")
     root = {name: value for name, value in root.items() if name not in _ROOT_FIELDS}
     signatures: dict[int, tuple[Any, ...]] = {}

@@ -93,12 +93,16 @@ def linear_steps(model: Model) -> tuple[Any, Any, Vector, float]:
     ValueError for any other model.
     """
     if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
-        found = f"the model is a {type(model.estimator).__name__} that forerank did not fit"
-        raise ValueError(f"{found}; only models fitted by forerank can be explained or exported")
+        raise ValueError(
+            f"the model is a {type(model.estimator).__name__} that forerank did not fit; "
+            "only models fitted by forerank can be explained or exported"
+        )
     columns, ranker = model.estimator[0], model.estimator[-1]
     if getattr(ranker, "coef_", None) is None:
-        found = f"{type(ranker).__name__} has no weights by column"
-        raise ValueError(f"{found}; only linear rankers can be explained or exported")
+        raise ValueError(
+            f"{type(ranker).__name__} has no weights by column; "
+            "only linear rankers can be explained or exported"
+        )
     weights, intercept = np.asarray(ranker.coef_, dtype=np.float64), np.ravel(ranker.intercept_)
     return columns, ranker, weights.ravel(), float(intercept[0])
 
@@ -186,13 +190,17 @@ def matrix_scores(model: Model, X: Any, path: Any) -> Vector:
     Columns beyond those of the model are ignored; missing columns of a sparse matrix are zero.
     """
     if model.columns:
-        raise DataFileError(path, "the model was fitted on a table with named columns")
+        raise DataFileError(
+            path, "the model was fitted on a table with named columns; give a table"
+        )
     n_columns = n_matrix_columns(model)
     if X.shape[1] > n_columns:
         X = X[:, :n_columns]
     elif X.shape[1] < n_columns:
         if not sp.issparse(X):
-            expected = f"the model reads {counted(n_columns, 'column')}"
-            raise DataFileError(path, f"{expected}, and the matrix has {X.shape[1]:,}")
+            n_found = X.shape[1]
+            raise DataFileError(
+                path, f"the model reads {counted(n_columns, 'column')}, the matrix has {n_found:,}"
+            )
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
     return model.estimator.decision_function(X)

@@ -44,8 +44,10 @@ def _column_transformer(steps: TableColumns, kinds: dict[str, str]) -> ColumnTra
     example: dict[str, Any] = {}
     for name, step, columns in steps.transformers_:
         if any(kinds[column].startswith("date") for column in columns):
-            problem = f"scikit-learn has no transformer for dates ({listed(columns)})"
-            raise ValueError(f"{problem}; fit the model without them.")
+            raise ValueError(
+                f"scikit-learn has no transformer for dates ({listed(columns)}); "
+                "fit the model without them."
+            )
         if isinstance(step, NumberColumns):
             parts.append((name, FrozenEstimator(_number_pipeline(step)), list(columns)))
             medians = zip(columns, step.median_, strict=True)

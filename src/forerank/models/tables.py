@@ -30,7 +30,7 @@ def model_source(model: Model, data: Any, options: ReadOptions) -> DataSource:
 def model_table(model: Model, source: DataSource) -> Any:
     """The table of a source, with the columns of the model read as the kinds it was fitted on."""
     if not model.columns:
-        raise source.error("the model was fitted on a matrix (svmlight or .npz)")
+        raise source.error("the model was fitted on a matrix; give an svmlight or .npz file")
     return source.frame(_column_kinds(model), missing_strings(model))
 
 
@@ -79,10 +79,11 @@ def missing_columns(model: Model, names: list[Any], path: Any, allowed: bool) ->
     """Columns of the model that are not among these names; DataFileError unless allowed."""
     missing = [name for name in model.columns if name not in names]
     if missing and not allowed:
-        count = f"{listed(map(repr, missing))} ({len(missing)} of {len(model.columns)})"
+        names_shown, n_columns = listed(map(repr, missing)), len(model.columns)
         raise DataFileError(
             path,
-            f"columns of the model are missing: {count}; add them, or allow missing columns",
+            f"columns of the model are missing: {names_shown} ({len(missing)} of {n_columns}); "
+            "add them, or allow missing columns",
             arguments={"allow_missing": True},
         )
     return missing
