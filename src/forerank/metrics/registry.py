@@ -32,38 +32,20 @@ __all__ = [
 class Measure:
     """The definition of a measure; higher is better.
 
-    Attributes
-    ----------
-    key : str
-        Such as "recall@50".
-    function : callable
-        ``function(y_true, y_score, *, sample_weight=None, qid=None)``.
-    title : str
-        For heads and tables, such as "recall at 50".
-    phrase : str
-        For sentences: "mean {phrase}", "the highest {phrase}".
-    meaning : str
-        A clause with a gap for the value in percent.
-    chance : callable or None
-        ``chance(n_rows, n_positive)``, the expected value of a random order of that many rows;
-        None if there is no formula.
-    k : int or None
-        Number of rows from the top that count; None for a measure of all rows.
-    parameter : float or None
-        k, or a false positive rate.
-    graded : bool
-        Whether it takes more than two classes.
+    `chance(n_rows, n_positive)` is the expected value of a random order of that many rows; None if
+    there is no formula.
     """
 
-    key: str
+    key: str  # such as "recall@50"
+    # function(y_true, y_score, *, sample_weight=None, qid=None)
     function: Callable[..., float] = field(compare=False)
-    title: str
-    phrase: str
-    meaning: str
+    title: str  # for heads and tables, such as "recall at 50"
+    phrase: str  # for sentences: "mean {phrase}", "the highest {phrase}"
+    meaning: str  # a clause with a gap for the value in percent
     chance: Callable[[int, int], float] | None = field(compare=False)
-    k: int | None
-    parameter: float | None
-    graded: bool
+    k: int | None  # number of rows from the top that count; None for a measure of all rows
+    parameter: float | None  # k, or a false positive rate
+    graded: bool  # whether it takes more than two classes
 
     @property
     def kind(self) -> str:
@@ -146,10 +128,9 @@ class _Kind:
 
     function: Callable[..., float]
     title: str
-    meaning: str
     chance: Callable[..., float] | None = None
-    phrase: str = ""
     parameter: str | None = None
+    phrase: str = ""
     graded: bool = False
     selects: bool = True
 
@@ -160,74 +141,37 @@ class _Kind:
         elif value is not None:
             function = partial(function, **{str(self.parameter): value})
         title = self.title.replace("{p}", f"{value}" if k else f"{value or 0.0:g}")
-        meaning = self.meaning.replace("{p}", f"{k:,}" if k else f"{value or 0.0:g}")
+        meaning = _MEANINGS[key.partition("@")[0]]
+        meaning = meaning.replace("{p}", f"{k:,}" if k else f"{value or 0.0:g}")
         chance = None if self.chance is None else partial(self.chance, value)
         texts = title, self.phrase or title, meaning
         return Measure(key, function, *texts, chance, k, value, self.graded)
 
 
-_NDCG = "the order is worth {} of the best possible one"
+_SHARE_AT_TOP, _SHARE_IN_ORDER = "share of positives at the top", "share of pairs in order"
 KINDS: dict[str, _Kind] = {
-    "auc": _Kind(
-        roc_auc,
-        "AUC",
-        "a positive row is ranked above a negative one in {} of all such pairs",
-        _chance_half,
-    ),
-    "ap": _Kind(
-        average_precision,
-        "average precision",
-        "of the rows ranked down to a positive one, {} are positive on average",
-        _chance_average_precision,
-    ),
-    "pos_at_top": _Kind(
-        pos_at_top,
-        "positives at the top",
-        "{} of the positive rows are ranked above every negative one",
-        _chance_tpr,
-        "share of positives at the top",
-    ),
-    "wmw": _Kind(
-        wmw,
-        "pairs in order",
-        "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",
-        _chance_half,
-        "share of pairs in order",
-        graded=True,
-    ),
-    "ndcg": _Kind(ndcg, "NDCG at {p}", _NDCG, parameter="k", graded=True),
-    "pauc": _Kind(
-        partial_auc,
-        "partial AUC (FPR to {p})",
-        "up to a false positive rate of {p}, {} of the positive rows are found on average",
-        _chance_partial_auc,
-        parameter="fpr",
-    ),
-    "recall": _Kind(
-        recall_at_k,
-        "recall at {p}",
-        "the first {p} rows hold {} of all positive ones",
-        _chance_recall,
-        parameter="k",
-    ),
-    "precision": _Kind(
-        precision_at_k,
-        "precision at {p}",
-        "{} of the first {p} rows are positive",
-        _chance_precision,
-        parameter="k",
-        selects=False,
-    ),
-    "tpr": _Kind(
-        tpr_at_fpr,
-        "TPR at FPR {p}",
-        "at a false positive rate of {p}, {} of the positive rows are found",
-        _chance_tpr,
-        parameter="fpr",
-        selects=False,
-    ),
+    "auc": _Kind(roc_auc, "AUC", _chance_half),
+    "ap": _Kind(average_precision, "average precision", _chance_average_precision),
+    "pos_at_top": _Kind(pos_at_top, "positives at the top", _chance_tpr, phrase=_SHARE_AT_TOP),
+    "wmw": _Kind(wmw, "pairs in order", _chance_half, phrase=_SHARE_IN_ORDER, graded=True),
+    "ndcg": _Kind(ndcg, "NDCG at {p}", None, "k", graded=True),
+    "pauc": _Kind(partial_auc, "partial AUC (FPR to {p})", _chance_partial_auc, "fpr"),
+    "recall": _Kind(recall_at_k, "recall at {p}", _chance_recall, "k"),
+    "precision": _Kind(precision_at_k, "precision at {p}", _chance_precision, "k", selects=False),
+    "tpr": _Kind(tpr_at_fpr, "TPR at FPR {p}", _chance_tpr, "fpr", selects=False),
 }
-_FULL_NDCG = _Kind(ndcg, "NDCG", _NDCG, graded=True)
+_FULL_NDCG = _Kind(ndcg, "NDCG", graded=True)
+_MEANINGS = {
+    "auc": "a positive row is ranked above a negative one in {} of all such pairs",
+    "ap": "of the rows ranked down to a positive one, {} are positive on average",
+    "pos_at_top": "{} of the positive rows are ranked above every negative one",
+    "wmw": "a row of a higher grade is ranked above one of a lower grade in {} of all such pairs",
+    "ndcg": "the order is worth {} of the best possible one",
+    "pauc": "up to a false positive rate of {p}, {} of the positive rows are found on average",
+    "recall": "the first {p} rows hold {} of all positive ones",
+    "precision": "{} of the first {p} rows are positive",
+    "tpr": "at a false positive rate of {p}, {} of the positive rows are found",
+}
 # Other keys by which a measure is known: mean average precision is the mean over groups.
 _ALIASES = {"map": "ap"}
 
