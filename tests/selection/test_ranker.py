@@ -402,7 +402,7 @@ class TestFewRows:
         ({"metric": "pauc@2"}, "between 0 and 1"),
         ({"metric": "pauc@1"}, "up to 1 it is the AUC"),
         ({"methods": []}, "methods is empty"),
-        ({"metric": "auc@3"}, "takes no parameter"),
+        ({"metric": "auc@3"}, "does not take a parameter"),
         ({"metric": None}, "metric must be one of"),
         ({"methods": ["magic"]}, "There is no method 'magic'"),
         ({"maps": ["magic"]}, "There is no map 'magic'"),

@@ -122,7 +122,7 @@ def _chance_recall(k: int, n: int, p: int) -> float:
 class _Kind:
     """Measures that differ by a parameter only: "k" or "fpr", whose value replaces {p} in texts.
 
-    `chance` takes the parameter, the number of rows and that of positive rows. `selects` says
+    `chance` takes the parameter, the number of rows and that of positive rows. `selects` tells
     whether a ranker can be selected by the measure (`metric=` of `Ranker` and the workflows).
     """
 
@@ -209,7 +209,7 @@ def _made(metric: Any, kinds: list[str]) -> Measure:
     entry, parameter = KINDS[kind], KINDS[kind].parameter
     if parameter is None:
         if given:
-            raise ValueError(f"metric={metric!r}: {kind} takes no parameter.")
+            raise ValueError(f"metric={metric!r}: {kind} does not take a parameter.")
         return entry.measure(metric)
     try:
         value = float(given) if parameter == "fpr" else int(given)
@@ -225,7 +225,7 @@ def _made(metric: Any, kinds: list[str]) -> Measure:
 
 
 def takes_grades(metric: Any) -> bool:
-    """Whether a measure takes more than two classes; False for what is not a measure."""
+    """Whether a measure takes more than two classes; False for an unknown key."""
     kind = str(metric).partition("@")[0]
     return kind in KINDS and KINDS[kind].graded
 

@@ -132,7 +132,7 @@ def method_title(name: str) -> str:
 
 
 def resolve_method(name: str) -> str:
-    """The name of a method as it is now; a FutureWarning for an old name."""
+    """The current name of a method; a FutureWarning for an old one."""
     if name in METHODS:
         return name
     if name not in OLD_METHOD_NAMES:
