@@ -233,6 +233,7 @@ while True:
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_files_are_complete_after_a_kill_at_any_time(tmp_path):
     path = tmp_path / "model.forerank"
     rng = np.random.default_rng(0)

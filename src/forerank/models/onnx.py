@@ -132,7 +132,8 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
             first = 0
             for column, encoder, width in zip(columns, step.encoders_, step.widths_, strict=True):
                 build.input(column, "STRING")
-                terms.append(_category_term(build, column, encoder, weights[first : first + width]))
+                part = weights[first : first + width]
+                terms.append(_category_lookup(build, column, encoder, part))
                 first += width
         else:
             raise ValueError(
@@ -142,7 +143,7 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
     return terms
 
 
-def _category_term(build: _Graph, column: str, encoder: Any, weights: Vector) -> str:
+def _category_lookup(build: _Graph, column: str, encoder: Any, weights: Vector) -> str:
     """The weight of each value; unknown values have that of infrequent ones, if there is one."""
     from onnx import TensorProto
 
@@ -179,7 +180,7 @@ def _difference(model: Model, graph: Any) -> float:
     else:
         X = rng.normal(size=(_ROWS_COMPARED, n_matrix_columns(model)))
         expected, inputs = matrix_scores(model, X, "synthetic rows"), {"X": X}
-    difference = float(np.abs(_run(graph, inputs)[:, 0] - expected).max())
+    difference = float(np.abs(_graph_scores(graph, inputs)[:, 0] - expected).max())
     limit = _MAX_DIFFERENCE * max(1.0, float(np.abs(expected).max()))
     if not difference <= limit:
         raise RuntimeError(
@@ -208,7 +209,7 @@ def _synthetic_rows(model: Model, rng: np.random.Generator) -> Any:
     return pd.DataFrame(columns)
 
 
-def _run(graph: Any, inputs: dict[str, Any]) -> Vector:
+def _graph_scores(graph: Any, inputs: dict[str, Any]) -> Vector:
     """Scores by onnxruntime if it is installed, otherwise by the reference evaluator of onnx."""
     try:
         from onnxruntime import InferenceSession
