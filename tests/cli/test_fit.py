@@ -50,7 +50,7 @@ BAD = [
     ("junk.parquet", JUNK, "cannot be read as Parquet"),
     ("junk.npz", JUNK, "cannot be read as a NumPy archive"),
     ("quote.csv", b'x,y\n1,yes\n2,"no\n3,yes\n', "line 3: a quote opens here and never closes"),
-    ("utf16.csv", "x,y\n1,2\n".encode("utf-16-le"), "UTF-16 without a byte order mark"),
+    ("utf16.csv", "x,y\n1,2\n".encode("utf-16-le"), "UTF-16 text without a byte order mark"),
     ("latin.csv", b"x,y\n\xe9,yes\na,no\n", "line 2: not UTF-8 text: the byte 0xE9 is 'é'"),
     ("plain.npz", b"x,y\n1,2\n", "cannot be read as a NumPy archive"),
     ("none.csv", None, "there is no such file"),
