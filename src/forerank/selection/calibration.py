@@ -14,10 +14,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from forerank._typing import Index, Vector
-from forerank.selection.dataset import Dataset
+from forerank.selection.dataset import Dataset, Split, make_splits
 
 __all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
 
@@ -53,36 +52,22 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
     return np.array([0.0, logit(np.average(target, weights=w))])
 
 
-def calibration_splits(cv: Any, data: Dataset, seed: int) -> list[tuple[Index, Index]]:
-    """Training and test rows of the folds whose training rows have both classes."""
-    if hasattr(cv, "split"):
-        splitter = cv
-    else:
-        wanted = int(cv) if isinstance(cv, int | np.integer) else _FOLDS
-        smallest = int(np.unique(data.y, return_counts=True)[1].min())
-        if smallest < 2:
-            return []
-        splitter = StratifiedKFold(min(wanted, smallest), shuffle=True, random_state=seed)
-    folds = [
-        (np.asarray(train), np.asarray(test)) for train, test in splitter.split(data.X, data.y)
-    ]
-    return [(train, test) for train, test in folds if np.unique(data.y[train]).size > 1]
+def calibration_splits(cv: Any, data: Dataset, seed: int) -> list[Split]:
+    """Folds of `cv`, or five if it lists row numbers, whose training rows have both classes."""
+    given = isinstance(cv, int | np.integer) or hasattr(cv, "split")
+    return make_splits(cv if given else _FOLDS, data, False, lambda: seed)[0]
 
 
 def out_of_fold_scores(
-    fitted: Callable[[Dataset], Any],
-    data: Dataset,
-    folds: list[tuple[Index, Index]],
-    n_jobs: int | None,
+    fitted: Callable[[Dataset], Any], data: Dataset, splits: list[Split], n_jobs: int | None
 ) -> tuple[Vector, Index]:
     """Scores of the test rows of all folds by models fitted on the training rows, and their row
     numbers.
     """
 
-    def scores(train: Index, test: Index) -> Vector:
-        return np.asarray(
-            fitted(data.take(train)).decision_function(data.X[test]), dtype=np.float64
-        )
+    def scores(split: Split) -> Vector:
+        model = fitted(data.take(split.train))
+        return np.asarray(model.decision_function(data.X[split.test]), dtype=np.float64)
 
-    parts = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(scores)(*fold) for fold in folds)
-    return np.concatenate(parts), np.concatenate([test for _, test in folds])
+    parts = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(scores)(split) for split in splits)
+    return np.concatenate(parts), np.concatenate([split.test for split in splits])
