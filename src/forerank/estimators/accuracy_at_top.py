@@ -9,6 +9,7 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_choice
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, TopEstimator
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.solvers import SolverResult
 from forerank.solvers.accuracy_at_top import accuracy_at_top
 
@@ -43,11 +44,8 @@ class AATPRanker(TopEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = AATPRanker(fraction=0.5, alpha=1e-2).fit(StandardScaler().fit_transform(X), y)
-    >>> ranker.optimality_ <= 1e-3
+    {EXAMPLE_DATA}
+    >>> AATPRanker(fraction=0.5, alpha=1e-2).fit(X, y).optimality_ <= 1e-3
     True
     """
 

@@ -21,6 +21,7 @@ from forerank.estimators.sampled import (
     SampledRanker,
     check_gamma,
 )
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.active_sampling import RowWeights, active_sampling
 
@@ -102,11 +103,8 @@ class ActiveSamplingRanker(SampledRanker):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
+    {EXAMPLE_DATA}
     >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = StandardScaler().fit_transform(X)
     >>> ranker = ActiveSamplingRanker(budget=2000, random_state=0).fit(X, y)
     >>> round(float(roc_auc_score(y, ranker.decision_function(X))), 2)
     1.0

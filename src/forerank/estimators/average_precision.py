@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from forerank._typing import Mask, Matrix, Vector
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, TopEstimator
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.structured import AveragePrecision
 from forerank.solvers import SolverResult, bundle
 
@@ -25,11 +26,8 @@ class MAPRanker(TopEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = MAPRanker().fit(StandardScaler().fit_transform(X), y)
-    >>> ranker.optimality_ <= 1e-3
+    {EXAMPLE_DATA}
+    >>> MAPRanker().fit(X, y).optimality_ <= 1e-3
     True
     """
 

@@ -15,6 +15,7 @@ from forerank.estimators.sampled import (
     SampledRanker,
     check_gamma,
 )
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives import AllPairs, Pointwise
 from forerank.solvers.sgd import LOSSES, combined_descent
 
@@ -70,11 +71,8 @@ class CombinedSGDRanker(SampledRanker):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
+    {EXAMPLE_DATA}
     >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = StandardScaler().fit_transform(X)
     >>> ranker = CombinedSGDRanker(random_state=0).fit(X, y)
     >>> round(float(roc_auc_score(y, ranker.decision_function(X))), 2)
     1.0

@@ -9,6 +9,7 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_choice
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.structured import RankWeightedHinge, RankWeights, harmonic, uniform
 from forerank.solvers import SolverResult, bundle
 
@@ -31,11 +32,8 @@ class OWPCRanker(WeightedTopEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = OWPCRanker(weights=[3, 2, 1]).fit(StandardScaler().fit_transform(X), y)
-    >>> ranker.optimality_ <= 1e-3
+    {EXAMPLE_DATA}
+    >>> OWPCRanker(weights=[3, 2, 1]).fit(X, y).optimality_ <= 1e-3
     True
     """
 

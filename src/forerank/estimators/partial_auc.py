@@ -7,6 +7,7 @@ import numpy as np
 from forerank._typing import Mask, Matrix, Vector
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.objectives.top import Top
 from forerank.solvers import SolverResult, bundle, choose_solver, working_set_newton
@@ -33,11 +34,8 @@ class PartialAUCRanker(WeightedTopEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = PartialAUCRanker(fpr_range=(0, 0.05)).fit(StandardScaler().fit_transform(X), y)
-    >>> ranker.optimality_ <= 1e-3
+    {EXAMPLE_DATA}
+    >>> PartialAUCRanker(fpr_range=(0, 0.05)).fit(X, y).optimality_ <= 1e-3
     True
     """
 

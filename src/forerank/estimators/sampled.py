@@ -174,7 +174,7 @@ class SampledRanker(TwoClassRanker):
 
     @contextmanager
     def _progress_bar(self, total: int) -> Iterator[Callable[[Round], None]]:
-        """A function to call after each round: it updates a progress bar if `verbose` is set."""
+        """A function that shows a round in a progress bar, if `verbose` is set."""
         if not self.verbose:
             yield lambda round: None
             return

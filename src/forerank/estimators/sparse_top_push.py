@@ -3,6 +3,7 @@
 from forerank._typing import Mask, Matrix, Vector
 from forerank.estimators.top_base import COMMON_PARAMETERS
 from forerank.estimators.top_push import TopObjectiveRanker
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.top import Top
 from forerank.solvers import SolverResult
 from forerank.solvers.sparse_top_push import sparse_top_push
@@ -35,11 +36,8 @@ class SparseTopPush(TopObjectiveRanker):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = SparseTopPush(alpha=0.1).fit(StandardScaler().fit_transform(X), y)
-    >>> int((ranker.coef_ != 0).sum()) < 15
+    {EXAMPLE_DATA}
+    >>> int((SparseTopPush(alpha=0.1).fit(X, y).coef_ != 0).sum()) < 15
     True
     """
 

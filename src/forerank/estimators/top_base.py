@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_number
+from forerank.estimators.linear import LINEAR_PARAMETERS
 from forerank.estimators.two_class import TwoClassRanker
 from forerank.solvers import Progress, SolverResult
 
@@ -14,10 +15,7 @@ __all__ = ["COMMON_PARAMETERS", "STRUCTURED_PARAMETERS", "TopEstimator", "Weight
 
 R = TypeVar("R", bound=SolverResult)
 
-COMMON_PARAMETERS = """warm_start : bool, default=False
-        Whether a second call of fit starts from the weights of the first.
-    verbose : bool, default=False
-        Whether to print each iteration.
+COMMON_PARAMETERS = f"""{LINEAR_PARAMETERS}
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ from forerank._typing import Vector
 from forerank._validation import check_choice, stacklevel_outside
 from forerank.design import make_design
 from forerank.estimators.top_base import COMMON_PARAMETERS, WeightedTopEstimator
+from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.top import Top
 from forerank.solvers import SolverResult, choose_solver, minimise
 from forerank.solvers.path import Solve
@@ -119,13 +120,9 @@ class TopPush(_L2TopRanker):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    {EXAMPLE_DATA}
     >>> from forerank.metrics import pos_at_top
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = make_pipeline(StandardScaler(), TopPush()).fit(X, y)
-    >>> round(float(pos_at_top(y, ranker.decision_function(X))), 2)
+    >>> round(float(pos_at_top(y, TopPush().fit(X, y).decision_function(X))), 2)
     0.98
     """
 
@@ -163,11 +160,8 @@ class TopRanker(_L2TopRanker):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
+    {EXAMPLE_DATA}
     >>> from forerank.metrics import tpr_at_fpr
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = StandardScaler().fit_transform(X)
     >>> ranker = TopRanker(at=0.05).fit(X, y)
     >>> bool(tpr_at_fpr(y, ranker.decision_function(X), fpr=0.05) > 0.99)
     True

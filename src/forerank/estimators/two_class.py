@@ -14,7 +14,12 @@ from forerank.estimators.base import (
 )
 from forerank.estimators.linear import LinearRanker
 
-__all__ = ["TwoClassRanker"]
+__all__ = ["EXAMPLE_DATA", "TwoClassRanker"]
+
+EXAMPLE_DATA = """>>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)"""
 
 
 class TwoClassRanker(LinearRanker):

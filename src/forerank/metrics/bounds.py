@@ -60,18 +60,16 @@ def error_rates_bound(false_negative: float, false_positive: float, prior: float
     false positive, which are independent: fn/p + fp/(1 - p) - fn fp / (p (1 - p)). A score of
     exactly zero counts as an error. Holds for every classifier.
 
-    Examples
-    --------
     >>> round(error_rates_bound(0.05, 0.1, 0.5), 3)
     0.28
-    >>> error_rates_bound(0.0, 0.7, 0.3)  # the majority classifier that calls every row positive
+    >>> error_rates_bound(0.0, 0.7, 0.3)  # the classifier that calls every row positive
     1.0
     """
     _check_prior(prior)
     _check_range("false_negative", false_negative, 0.0, prior)
     _check_range("false_positive", false_positive, 0.0, 1.0 - prior)
-    missed, alarmed = false_negative / prior, false_positive / (1.0 - prior)
-    return missed + alarmed - missed * alarmed
+    fnr, fpr = false_negative / prior, false_positive / (1.0 - prior)
+    return fnr + fpr - fnr * fpr
 
 
 def error_bound(risk: float, prior: float) -> float:
@@ -80,8 +78,6 @@ def error_bound(risk: float, prior: float) -> float:
     Looser than (8), most of all where one class is rare. Holds for every classifier; there is no
     such bound from the regret, since the best classifier may give all rows equal scores.
 
-    Examples
-    --------
     >>> round(error_bound(0.02, 0.1), 3)
     0.2
     """
@@ -93,8 +89,6 @@ def error_bound(risk: float, prior: float) -> float:
 def balanced_error_bound(balanced_risk: float) -> float:
     """Bound (10) on the rank risk, from the balanced 0/1 risk: twice that, for all class sizes.
 
-    Examples
-    --------
     >>> balanced_error_bound(0.125)
     0.25
     """
@@ -108,8 +102,6 @@ def margin_bound(balanced_risk: float) -> float:
     Holds for every loss that is at least one for margins up to zero and not negative elsewhere: the
     exponential loss, both hinges, and the logistic loss divided by log 2.
 
-    Examples
-    --------
     >>> margin_bound(0.2)
     0.4
     """
@@ -118,13 +110,8 @@ def margin_bound(balanced_risk: float) -> float:
 
 
 def exponential_regret_bound(regret: float) -> float:
-    """Bound (12) on the rank regret: 3 sqrt(r / 2), with the regret r of the balanced exponential
-    risk.
+    """Bound (12) on the rank regret: 3 sqrt(r / 2), r the regret of the balanced exponential risk.
 
-    Holds for every classifier.
-
-    Examples
-    --------
     >>> round(exponential_regret_bound(0.02), 3)
     0.3
     """
@@ -133,12 +120,10 @@ def exponential_regret_bound(regret: float) -> float:
 
 
 def logistic_regret_bound(regret: float) -> float:
-    """Bound (13) on the rank regret, from the regret of the balanced logistic risk: 2 sqrt(regret).
+    """Bound (13) on the rank regret: 2 sqrt(r) for the regret r of the balanced logistic risk.
 
-    The risk is taken with natural logarithms and not divided by log 2. Holds for every classifier.
+    The risk has natural logarithms and is not divided by log 2.
 
-    Examples
-    --------
     >>> round(logistic_regret_bound(0.01), 3)
     0.2
     """
@@ -155,8 +140,6 @@ def weight_deviation_bound(prior: float, n_samples: int, eps: float) -> float:
     printed in section 3.2 of the paper, 2 exp(-2 P n eps / (1 - eps)), lacks a square and does not
     hold: at P = 1/2, n = 100 and eps = 0.1 it gives 3e-5 for a probability of about one third.
 
-    Examples
-    --------
     >>> round(weight_deviation_bound(0.5, 10_000, 0.1), 10) < 1e-8
     True
     """
@@ -182,8 +165,6 @@ def expected_rank_loss(
     With the probabilities themselves as scores it is the smallest possible, the Bayes rank risk.
     Cost: one sort.
 
-    Examples
-    --------
     >>> round(expected_rank_loss([0.9, 0.1], [0.9, 0.1]), 3)
     0.1
     """
@@ -215,9 +196,7 @@ class Bound:
 
     @property
     def tightness(self) -> float:
-        """Ratio of the quantity to its bound: 1 where the bound is attained, near 0 where it is
-        loose.
-        """
+        """Ratio of the quantity to its bound: 1 if the bound is attained, near 0 if it is loose."""
         return self.quantity / self.bound if self.bound > 0.0 else 1.0
 
     @property
@@ -227,8 +206,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class BoundsReport:
-    """Rank loss of a fitted ranker, and the bounds on it from its classification risks; `print`
-    shows a table.
+    """Rank loss of a ranker, and the bounds on it from its classification risks; prints as a table.
 
     Attributes
     ----------
@@ -361,9 +339,6 @@ class _Judged:
         self.scores, self.of_positive, self.of_negative = scores, of_positive, of_negative
         self.prior = float(of_positive.sum())
 
-    def rank_loss(self, scores: Vector) -> float:
-        return _weighted_rank_loss(scores, self.of_positive, self.of_negative)
-
     def balanced(self) -> tuple[Vector, Vector]:
         return self.of_positive / (2.0 * self.prior), self.of_negative / (2.0 * (1.0 - self.prior))
 
@@ -401,7 +376,7 @@ class _Judged:
         return float((xlogy(a + b, a + b) - xlogy(a, a) - xlogy(b, b)).sum())
 
     def report(self, *, known: bool) -> BoundsReport:
-        ranked = self.rank_loss(self.scores)
+        ranked = _weighted_rank_loss(self.scores, self.of_positive, self.of_negative)
         false_negative = float(self.of_positive[self.scores <= 0.0].sum())
         false_positive = float(self.of_negative[self.scores >= 0.0].sum())
         p = self.prior
@@ -424,7 +399,8 @@ class _Judged:
         regret = None
         if known:
             chance = self.of_positive / np.maximum(self.of_positive + self.of_negative, 1e-300)
-            regret = max(ranked - self.rank_loss(chance), 0.0)
+            best = _weighted_rank_loss(chance, self.of_positive, self.of_negative)
+            regret = max(ranked - best, 0.0)
             for loss, equation, bound_of in (
                 ("exponential", 12, exponential_regret_bound),
                 ("logistic", 13, logistic_regret_bound),
@@ -445,14 +421,13 @@ def _best_scale(loss: str, X: Matrix, positive: Mask, weight: Vector) -> tuple[f
     out. A fit that does not converge is used too: any scale gives a valid bound.
     """
     objective = Pointwise(positive, loss, weight=check_weights(weight, positive.size))
+    profiled = Profiled(objective) if loss == "exponential" else None
+    design = make_design(X, intercept=profiled is None)
     with serial_blas():
-        if loss == "exponential":
-            profiled, design = Profiled(objective), make_design(X)
-            w = newton(profiled, design, np.array([_RESCALING_ALPHA]), tol=1e-6, max_iter=200).w
-            return float(w[0]), profiled.best_shift(design.scores(w))
-        design, penalty = make_design(X, intercept=True), np.array([_RESCALING_ALPHA, 0.0])
-        w = newton(objective, design, penalty, tol=1e-6, max_iter=200).w
-        return float(w[0]), float(w[1])
+        w = newton(profiled or objective, design, _RESCALING_ALPHA, tol=1e-6, max_iter=200).w
+        return float(w[0]), float(w[1]) if profiled is None else profiled.best_shift(
+            design.scores(w)
+        )
 
 
 def _relative_entropy(x: float, p: float) -> float:

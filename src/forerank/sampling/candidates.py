@@ -17,22 +17,9 @@ class Candidates:
     origin).
 
     The pair of the i-th positive and the j-th negative row has the key i * len(negative) + j; the
-    points follow the pairs, positive rows first.
-
-    Attributes
-    ----------
-    positive, negative : arrays of int
-        Row numbers of either class.
-    gamma : float
-        Share of the pairs in the objective; the points have the rest.
-    n_pairs, n_points : int
-        Candidates of either kind that can be drawn: zero for a kind whose share is zero.
-    first_point : int
-        The smallest key of a point.
-    pair_share, point_share : float
-        Share of the objective of one pair and of one point.
-    drawn : array of int
-        Keys of the candidates drawn so far, ascending.
+    points follow the pairs, positive rows first. `first_point` is the smallest key of a point,
+    `n_pairs` and `n_points` are the candidates with a positive share (gamma for all pairs), and
+    `drawn` has the keys drawn so far, ascending.
     """
 
     def __init__(

@@ -60,9 +60,7 @@ def _mark_cells(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
 
 @compiled
 def _near_marked_cell(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
-    """Indices of the s_i whose cell, or one beside it, is marked; a few more by coincidence of
-    cells modulo the size of the bitmap.
-    """
+    """Indices of the s_i whose cell, or one beside it, is marked, modulo the size of the bitmap."""
     mask = np.int64(bits.size * 64 - 1)
     out = np.empty(s.size, dtype=np.intp)
     n = 0
@@ -98,8 +96,7 @@ def _nearest(p, q):  # type: ignore[no-untyped-def]
 
 @compiled
 def _closest_differences(p, below, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
-    """Keys of the pairs of smallest |p_i - q_j| that have not been drawn, and the largest such
-    distance.
+    """Keys of the closest pairs that have not been drawn, and the largest of their distances.
 
     q is ascending; each p_i takes its neighbours in q from the nearest outwards, on both sides.
     """

@@ -26,17 +26,11 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Probability:
-    """Relative probability of a soft strategy, with a cover of the line by intervals, numbered by
-    depth, on each of which it is within a factor of about two of its maximum there.
+    """Relative probability of a soft strategy as a function of d, at most one (`acceptance`).
 
-    Attributes
-    ----------
-    acceptance : callable
-        The probability at score differences, at most one.
-    intervals : callable
-        The intervals at a depth; the probability falls with the depth.
-    beyond : callable
-        The line without the intervals of smaller depths, where the probability is positive.
+    `intervals` gives the intervals at a depth, on which the probability is within a factor of about
+    two of its maximum, and falls with the depth; `beyond` the rest of the line, without those of
+    smaller depths and where the probability is zero.
     """
 
     acceptance: Callable[[Vector], Vector]

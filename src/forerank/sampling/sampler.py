@@ -37,18 +37,12 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 64, 2**18
 
 @dataclass(frozen=True)
 class Drawn:
-    """Candidates in the order in which they were drawn.
+    """Candidates in the order of drawing: the row to be ranked above (`plus`) and the other one
+    (`minus`), -1 for the origin of a pseudo-pair.
 
-    Attributes
-    ----------
-    plus, minus : arrays of int
-        The row that should be ranked above, and the other one; -1 for the origin of a pseudo-pair.
-    n_rejected : int
-        Proposals that were not accepted.
-    acceptance : float
-        Mean probability of accepting a proposal drawn from all candidates, zero for those drawn
-        before; its inverse is the number of proposals that plain rejection would take for each
-        candidate. NaN for hard strategies.
+    `n_rejected` proposals were not accepted. `acceptance` is the mean probability of accepting a
+    proposal drawn from all candidates, zero for those drawn before; its inverse is the number of
+    proposals that plain rejection would take for each candidate. NaN for hard strategies.
     """
 
     plus: Index
@@ -58,32 +52,12 @@ class Drawn:
 
 
 class PairSampler:
-    """Draws pairs and points without replacement, by a strategy, from all those of a data set.
+    """Draws pairs and points of a data set without replacement, by a strategy.
 
-    Parameters
-    ----------
-    design : Design
-        The rows of X.
-    positive : array of bool
-        Which rows should be ranked above the others.
-    strategy : str
-        One of `STRATEGIES`.
-    gamma : float or "uniform"
-        The share of pairs among the proposals; the rest are points. "uniform" gives all candidates
-        the same probability.
-    random_state : numpy.random.Generator
-    eligible : array of bool, optional
-        Rows that may be drawn; all by default.
+    `strategy` is one of `STRATEGIES`, `gamma` the share of pairs among the candidates drawn; the
+    rest are points. "uniform" gives all candidates the same probability. Rows that are not
+    `eligible` are not drawn.
 
-    Attributes
-    ----------
-    gamma : float
-    n_candidates : int
-        Pairs and points that can be drawn, those drawn before included.
-    n_drawn : int
-
-    Notes
-    -----
     Cost of drawing b candidates: for random and soft strategies the scores of about 2 b / (mean
     acceptance) rows, or, where that is more than the number of rows, the scores of all rows and
     N log N; for hard strategies the latter, and a heap of the candidates drawn so far.

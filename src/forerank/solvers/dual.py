@@ -162,24 +162,10 @@ def _newton_steps(
 
 @dataclass
 class DualResult:
-    """A solution with its certificate.
+    """A solution with its certificate: weights, intercept (zero for pairs), dual variables a_m.
 
-    Attributes
-    ----------
-    w : array
-        The weights, sum_m a_m z_m; scaled down where the gap was not reached.
-    intercept : float
-        Zero for pairs.
-    dual : array
-        The variables a_m.
-    objective : float
-        The primal objective at w, times `scale`.
-    optimality : float
-        (primal - dual) / primal.
-    n_iter : int
-        Steps, in passes over all pairs.
-    converged : bool
-        Whether `optimality` is at most the tolerance.
+    `objective` is the primal one at w, times `scale`, and `optimality` the gap relative to it.
+    Without convergence w is a multiple of sum_m a_m z_m. `n_iter` counts passes over all pairs.
     """
 
     w: Vector
@@ -207,33 +193,14 @@ def dual_descent(
 ) -> DualResult:
     """Minimise 1/2 ||w||^2 + sum_m box_m [1 - <z_m, w>]_+ over the pairs z_m.
 
-    Cost: two products with each active pair per sweep.
+    `intercept`, for single rows with one, gives the best intercept for the scores of all rows (the
+    margins without it, times the sign of the label). `start` has the first dual variables, clipped
+    to the boxes and zero for pairs beyond its end, `start_intercept` their intercept.
 
-    Parameters
-    ----------
-    pairs : Differences
-    box : array
-        The weight of each pair's loss.
-    intercept : callable, optional
-        For single rows with an intercept: the best one for given scores of all rows (the margins
-        without it, times the sign of the label).
-    start : array, optional
-        First dual variables, clipped to the boxes; zero for pairs beyond its end.
-    start_intercept : float
-        The intercept that goes with them.
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        Most steps, in passes over all pairs.
-    at_least : float
-        Multiplications to spend even if the gap is reached earlier, unless it is exact: small
-        problems are solved to the last digit in negligible time.
-    seed : int
-        Of the order in which pairs are visited.
-    scale : float
-        Factor of the reported objective.
-    progress : Progress, optional
-        Records weights, objective and gap whenever these are computed.
+    Stops at a relative duality gap of `tol`, or after `max_iter` passes over all pairs. The first
+    `at_least` multiplications are spent even if the gap is reached, unless it is exact: small
+    problems are solved to the last digit in negligible time. `seed` is that of the order of visits,
+    `scale` a factor of the reported objective. Cost: two products with each active pair per sweep.
     """
     n, rows = pairs.n_rows, pairs.rows
     dual = np.zeros(n)

@@ -73,21 +73,12 @@ def _steps(  # type: ignore[no-untyped-def]
 
 
 class CombinedDescent:
-    """State of a run: the weights after any number of steps, and their average.
+    """State of a run of `n_steps` steps: the weights after any number of them, and the average
+    over the second half.
 
-    Parameters
-    ----------
-    n_columns : int
-    n_steps : int
-        Total number of steps; the average is over the second half.
-    pair_loss, point_loss : str
-        One of `LOSSES`.
-    alpha : float
-        Strength of the penalty.
-    typical_size : float
-        A typical ||z||^2, for the size of the first steps, 1 / typical_size.
-    intercept : bool
-        Whether points have a constant, which is penalised like the weights.
+    The losses are two of `LOSSES`. `typical_size`, a typical ||z||^2, sets the size of the first
+    steps, 1 / typical_size. With `intercept`, points have a constant, which is penalised like the
+    weights.
     """
 
     def __init__(
@@ -132,9 +123,7 @@ class CombinedDescent:
 
     @property
     def average(self) -> Vector:
-        """The average over the second half of the steps, the intercept last; valid after all of
-        them.
-        """
+        """The average weights, the intercept last; valid after all steps."""
         return self._averaged / (self._n_steps - self._first_averaged)
 
 

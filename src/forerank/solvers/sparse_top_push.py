@@ -72,7 +72,9 @@ def sparse_top_push(
         complete = not np.setdiff1d(np.flatnonzero(slope > alpha), columns).size
         if gap <= tol or n_iter >= max_iter or (finished and complete):
             break
-    w, scores, value, gap = _pruned(top, design, alpha, w, result, gap, tol)
+    ceiling = result.objective * (1.0 + 0.5 * max(tol - gap, 0.0))
+    w, scores, value = _pruned(top, design, alpha, w, result, ceiling)
+    gap = max(0.0, 1.0 - (1.0 - gap) * result.objective / value) if value > 0.0 else 0.0
     return SolverResult(w, scores, value, gap, n_iter, gap <= tol, progress.history, result.dual)
 
 
@@ -87,19 +89,12 @@ def _gap(top: Top, result: SolverResult, alpha: float, steepest: float) -> float
 
 
 def _pruned(
-    top: Top,
-    design: Design,
-    alpha: float,
-    w: Vector,
-    result: SolverResult,
-    gap: float,
-    tol: float,
-) -> tuple[Vector, Vector, float, float]:
-    """Weights, scores, objective and gap after as many of the smallest weights as `tol` allows are
-    set to zero, which an interior-point method leaves at small values.
+    top: Top, design: Design, alpha: float, w: Vector, result: SolverResult, ceiling: float
+) -> tuple[Vector, Vector, float]:
+    """Weights, scores and objective after the smallest weights, which an interior-point method does
+    not make zero exactly, are set to zero: as many as keep the objective below `ceiling`.
     """
     value, scores, kept = result.objective, result.scores, w
-    ceiling = value * (1.0 + 0.5 * max(tol - gap, 0.0))
     share = np.zeros(design.n_rows)
     share[top.positives] = top.share
     order = np.argsort(np.abs(w) * np.sqrt(design.moments(share)[1]), kind="stable")
@@ -115,5 +110,4 @@ def _pruned(
             low, value, scores, kept = count, trial_value, trial_scores, trial
         else:
             high = count - 1
-    gap = max(0.0, 1.0 - (1.0 - gap) * result.objective / value) if value > 0.0 else 0.0
-    return kept, scores, value, gap
+    return kept, scores, value

@@ -16,6 +16,8 @@ The hinge has no curvature. It is replaced by a quadratic around the latest slop
 reduced as they converge (eq. 7): a proximal iteration in the dual, exact in the limit.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from forerank._typing import Vector
@@ -196,19 +198,17 @@ class _WorkingSetNewton:
             predicted = on_negatives + q[top.negatives]
             T, _ = top.threshold(predicted)
             excess = T - (point.T + solution.dT)
-            solved = WorkingSet(working.rows, working.full)  # that of this solution
+            solved = replace(working)  # that of this solution
             if excess * total_slope <= THRESHOLD_ERROR * solution.gain:
                 break
             reduce = extension < _EXTENSIONS_WITH_REDUCTION
             x, active = solution.x, solution.active
-            if not working.extend(predicted, x, active, top.caps, most, reduce=reduce):
+            if not working.extend(predicted, x, active, most, reduce=reduce):
                 break
         if working.rows is solved.rows and working.is_large(solution.active):
-            working.reduce(solution.x, solution.active, top.caps)
+            working.reduce(solution.x, solution.active)
         positive_sum = float(solution.x.sum()) > 0.0
-        self.beta = (
-            solved.weights(solution.x, top.caps) if positive_sum else top.threshold(predicted)[1]
-        )
+        self.beta = solved.weights(solution.x) if positive_sum else top.threshold(predicted)[1]
         length = 1.0
         for _ in range(_MOST_HALVINGS):
             new = self.point(point.w + length * solution.p, point.s + length * q)

@@ -21,11 +21,12 @@ _LARGEST_RATIO = 2.0
 @dataclass
 class WorkingSet:
     """Negatives by number: those with a variable weight in the threshold (`rows`), and those whose
-    weight is fixed at its cap (`full`).
+    weight is fixed at its cap (`full`); `caps` are those of all negatives.
     """
 
     rows: Index
     full: Index
+    caps: Vector
 
     @classmethod
     def first(cls, top: Top, design: Design, w: Vector, scores: Vector) -> Self:
@@ -42,7 +43,7 @@ class WorkingSet:
         last = int(np.count_nonzero(beta)) - 1
         order = largest(scores, last + _FEWEST_JOINING)
         full = order[: max(last - _FEWEST_JOINING, 0)]
-        return cls(order[full.size : last + _FEWEST_JOINING], full)
+        return cls(order[full.size : last + _FEWEST_JOINING], full, top.caps)
 
     def add(self, negatives: Index) -> None:
         """Add negatives that are not in the working set yet."""
@@ -53,11 +54,11 @@ class WorkingSet:
         """Whether many of the rows are not active."""
         return self.rows.size > _LARGEST_RATIO * int(np.count_nonzero(active)) + margin
 
-    def weights(self, x: Vector, caps: Vector) -> Vector:
+    def weights(self, x: Vector) -> Vector:
         """Weights of all negatives from the solution x of a programme: at most the caps, and of sum
         one.
         """
-        rows, full = self.rows, self.full
+        rows, full, caps = self.rows, self.full, self.caps
         beta = np.zeros(caps.size)
         beta[full] = caps[full]
         beta[rows] = np.minimum(x / float(x.sum()) * (1.0 - float(caps[full].sum())), caps[rows])
@@ -69,16 +70,7 @@ class WorkingSet:
         beta[rows] += room * (missing / max(float(room.sum()), missing, 1e-300))
         return beta
 
-    def extend(
-        self,
-        scores: Vector,
-        x: Vector,
-        active: Mask,
-        caps: Vector,
-        most: int,
-        *,
-        reduce: bool,
-    ) -> bool:
+    def extend(self, scores: Vector, x: Vector, active: Mask, most: int, *, reduce: bool) -> bool:
         """Add negatives on the wrong side of the threshold, at most about `most`; whether there
         were any.
         """
@@ -92,7 +84,7 @@ class WorkingSet:
         if wrong.size == 0:
             return False
         if reduce and self.is_large(active, margin=30):
-            self.reduce(x, active, caps)
+            self.reduce(x, active)
         n_active = int(np.count_nonzero(active))
         room = max(_FEWEST_JOINING, min(n_active, max(most, n_active // 2)))
         if wrong.size > room:
@@ -101,8 +93,9 @@ class WorkingSet:
         self.rows = np.concatenate([self.rows, wrong])
         return True
 
-    def reduce(self, x: Vector, active: Mask, caps: Vector) -> None:
+    def reduce(self, x: Vector, active: Mask) -> None:
         """Remove the negatives whose weight is at one of its bounds."""
+        caps = self.caps
         share = x / max(float(x.sum()), 1e-300) * (1.0 - float(caps[self.full].sum()))
         at_cap = ~active & (share > 0.5 * caps[self.rows])
         # The weights of the remaining rows must be able to complete the sum of one.
