@@ -64,24 +64,15 @@ def compare(
         raise ValueError("--jobs 0: give the number of fits in parallel, or -1 for one per core")
     from forerank.workflows import compare as comparison
 
+    arguments = read | {"metric": metric or "auc", "cv": folds, "seeds": seeds, "seed": seed}
+    arguments |= {"record": record, "n_jobs": jobs}
     with (
-        options.input_file(file, read["format"]) as path,
+        options.input_file(file, read) as path,
         output.progress_bar("Comparing", quiet) as progress,
         output.recorded_warnings() as caught,
     ):
-        result = comparison.compare(
-            path,
-            target,
-            method or None,
-            metric=metric or "auc",
-            cv=folds,
-            seeds=seeds,
-            seed=seed,
-            record=record,
-            progress=progress,
-            n_jobs=jobs,
-            **read,
-        )
+        methods = method or None
+        result = comparison.compare(path, target, methods, progress=progress, **arguments)
     if as_json:
         output.print_json(result.to_dict() | {"remarks": caught})
     else:

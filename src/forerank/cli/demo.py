@@ -36,7 +36,7 @@ def demo(
         for comparison in compare_rankers(seed=seed):
             results.append(comparison)
             progress(len(results) / len(rankers()))
-    title = "Handwritten digits: eights ahead of all others (5 folds, held-out rows)"
+    title = "Handwritten digits: eights ranked above all others (5 folds, held-out rows)"
     table = output.titled_table(title, "ranker", "AUC", "AP", "pos@top", "ms per fit")
     for line in table_rows(results):
         table.add_row(*line)

@@ -55,21 +55,12 @@ def evaluate(
             raise ValueError(f"{curves}: curves are drawn as PNG; give a name that ends in .png")
         refuse_existing(curves, force=force)
     loaded = load_model(model)
-    with options.input_file(file, read["format"]) as path, output.status(quiet) as say:
+    arguments = read | {"by": by, "k": k or None, "confidence": confidence, "seed": seed}
+    arguments |= {"allow_missing": allow_missing, "skip_unlabelled": skip_unlabelled or None}
+    with options.input_file(file, read) as path, output.status(quiet) as say:
         say("measuring")
         with output.recorded_warnings() as caught:
-            result = evaluate_model(
-                loaded,
-                path,
-                target,
-                by=by,
-                k=k or None,
-                confidence=confidence,
-                seed=seed,
-                allow_missing=allow_missing,
-                skip_unlabelled=skip_unlabelled or None,
-                **read,
-            )
+            result = evaluate_model(loaded, path, target, **arguments)
         if curves is not None:
             from forerank.plots.curves import draw_curves
 

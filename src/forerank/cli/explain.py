@@ -43,7 +43,7 @@ def explain(
     from forerank.models.explain import explain as explain_model
 
     loaded = load_model(model)
-    with options.input_file(file or "", read["format"]) as path:
+    with options.input_file(file or "", read) as path:
         rows = path if file else None
         result = explain_model(loaded, rows, rows=row, allow_missing=allow_missing, **read)
     largest = result.weights[:weights]

@@ -78,15 +78,10 @@ def fit(
     refuse_existing(out, force=force)
     import_module("skops")  # a missing package is reported before the fit, not after it
 
-    settings: dict[str, Any] = {
-        "params": parameters,
-        "metric": metric,
-        "check": check,
-        "seed": seed,
-    }
-    with options.input_file(file, read["format"]) as path, output.status(quiet) as say:
+    arguments = read | {"params": parameters, "metric": metric, "check": check, "seed": seed}
+    with options.input_file(file, read) as path, output.status(quiet) as say:
         with output.recorded_warnings() as caught:
-            model = fit_model(path, target, ranker=ranker or name, say=say, **settings, **read)
+            model = fit_model(path, target, ranker=ranker or name, say=say, **arguments)
         if file == "-":
             model.summary["source"] = "standard input"
         say(f"saving {out}")

@@ -172,7 +172,7 @@ def refuse_overwriting(out: Any, *inputs: Any) -> None:
 
 
 @contextmanager
-def input_file(file: str, format: str | None) -> Iterator[Path]:
+def input_file(file: str, read: dict[str, Any]) -> Iterator[Path]:
     """The path of a data file; standard input is copied to a temporary file, since commands read
     rows more than once.
     """
@@ -182,7 +182,7 @@ def input_file(file: str, format: str | None) -> Iterator[Path]:
     from forerank.exceptions import DataFileError
 
     with TemporaryDirectory(prefix="forerank-") as directory:
-        path = Path(directory) / f"input.{format or 'csv'}"
+        path = Path(directory) / f"input.{read['format'] or 'csv'}"
         with path.open("wb") as copy:
             while part := sys.stdin.buffer.read(1 << 20):
                 copy.write(part)

@@ -185,7 +185,7 @@ def class_counts(summary: dict[str, Any]) -> str:
     counts = list(summary.get("classes", {}).items())
     if summary.get("positive") is None:
         return "grades " + ", ".join(f"{name} ({count:,})" for name, count in counts)
-    return " ahead of ".join(f"{name!r} ({count:,})" for name, count in counts)
+    return "positive " + ", negative ".join(f"{name!r} ({count:,})" for name, count in counts)
 
 
 def value_and_interval(measure: dict[str, Any]) -> tuple[str, str]:

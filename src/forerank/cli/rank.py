@@ -66,32 +66,19 @@ def rank(
         raise ValueError(
             f"{model}: the model has no probabilities; fit it with 'forerank fit ... --calibrate'"
         )
-    in_terminal = out == "-" and sys.stdout.isatty()
-    with (
-        options.input_file(file, read["format"]) as path,
-        output.progress_bar("Ranking", quiet) as progress,
-    ):
-        ranked = rank_file(
-            loaded,
-            path,
-            Path(out) if out != "-" else _standard_output(),
-            top=top,
-            probability=probability,
-            allow_missing=allow_missing,
-            force=force,
-            digits=_DIGITS_IN_TERMINAL if in_terminal else None,
-            progress=progress,
-            **read,
-        )
+    arguments = read | {"top": top, "probability": probability, "allow_missing": allow_missing}
+    sink: Any = Path(out)
+    if out == "-":  # the bytes of the list as they are, except in a terminal
+        sink = sys.stdout.buffer
+        if sys.stdout.isatty():
+            sink = PrintableSink(sink)
+            arguments["digits"] = _DIGITS_IN_TERMINAL
+    with options.input_file(file, read) as path, output.progress_bar("Ranking", quiet) as progress:
+        ranked = rank_file(loaded, path, sink, force=force, progress=progress, **arguments)
     if as_json:
         output.print_json({"out": out, **vars(ranked)})
     elif not quiet:
         _print_summary(ranked, out)
-
-
-def _standard_output() -> Any:
-    """Standard output for the bytes of a list, unchanged unless it is a terminal."""
-    return PrintableSink(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
 
 
 def _print_summary(ranked: Any, out: str) -> None:

@@ -58,32 +58,18 @@ def report(
     from forerank.workflows.report import make_report
 
     methods = [] if against == ["none"] else against or ["baseline"]
-    settings = {"metric": metric or "auc", "seed": seed, **read}
+    arguments = read | {"metric": metric or "auc", "seed": seed}
     command = shlex.join(["forerank", *sys.argv[1:]])
-    with options.input_file(file, read["format"]) as path, output.status(quiet) as say:
+    with options.input_file(file, read) as path, output.status(quiet) as say:
         with output.recorded_warnings() as caught:
             result = None
             if methods:
                 say("comparing")
-                result = compare(
-                    path,
-                    target,
-                    [ranker, *methods],
-                    cv=folds,
-                    time_budget=budget,
-                    progress=lambda share: say(f"comparing, {share:.0%}"),
-                    **settings,
-                )
-            page = make_report(
-                path,
-                target,
-                ranker=ranker,
-                comparison=result,
-                folds=folds,
-                command=command,
-                say=say,
-                **settings,
-            )
+                limits: dict[str, Any] = {"cv": folds, "time_budget": budget}
+                limits["progress"] = lambda share: say(f"comparing, {share:.0%}")
+                result = compare(path, target, [ranker, *methods], **limits, **arguments)
+            arguments |= {"ranker": ranker, "comparison": result, "folds": folds}
+            page = make_report(path, target, command=command, say=say, **arguments)
         say(f"saving {out}")
         page.save(out, force=force)
     if as_json:
