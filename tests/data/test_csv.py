@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from forerank.data.csv import CsvOptions
-from forerank.data.readers import iter_table, open_csv, pick_columns, read_table
+from forerank.data.readers import check_columns, iter_table, open_csv, read_table
 from forerank.exceptions import DataFileError
 
 
@@ -92,7 +92,7 @@ def test_a_wrong_delimiter_is_suspected(tmp_path):
     path.write_text("a;b\n1;2\n")
     with pytest.raises(DataFileError, match="is the delimiter another one"):
         read_table(path, columns=["a"], delimiter=",")
-    pick_columns(path, ["a", "b"], "a", None)
+    check_columns(path, ["a", "b"], "a", None)
 
 
 @pytest.mark.parametrize("delimiter", ["", ",,", "\n", "é"])

@@ -29,7 +29,7 @@ from forerank.data.checks import DataWarning, check_rows
 from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
-from forerank.data.readers import Matrix, pick_columns
+from forerank.data.readers import Matrix, check_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame
 from forerank.metrics.validation import number_groups
 
@@ -225,7 +225,7 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     if target is None:
         shown = listed(frame.columns)
         raise source.error(f"no target was given; choose one of the columns {shown}")
-    pick_columns(source.path, list(frame.columns), target, group, *drop, *types)
+    check_columns(source.path, list(frame.columns), target, group, *drop, *types)
     settings: dict[str, Any] = {} if source.encoding is None else {"encoding": source.encoding}
     notes: list[str] = []
     if options.skip_unlabelled:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Matrix",
+    "check_columns",
     "file_kind",
     "iter_batches",
     "iter_table",
     "open_csv",
-    "pick_columns",
     "read_matrix",
     "read_table",
 ]
@@ -140,7 +140,7 @@ def read_matrix(path: Any, *, zero_based: bool | None = None, format: str | None
     raise DataFileError(path, f"this is a table, not a matrix; {expected}")
 
 
-def pick_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
+def check_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
     """An error for a name that is not among the columns, with the nearest one that is."""
     for name in wanted:
         if name is None or name in names:
@@ -209,7 +209,7 @@ def _csv_file(path: Any, kind: str, delimiter: str | None, encoding: str | None)
 
 def _checked_options(path: Any, csv: CsvFile, options: CsvOptions) -> CsvOptions:
     """Options without the columns that a file does not have; such a column to read is an error."""
-    pick_columns(path, csv.names, *(options.columns or []))
+    check_columns(path, csv.names, *(options.columns or []))
     types = {name: kind for name, kind in options.types.items() if name in csv.names}
     missing = {name: words for name, words in options.missing.items() if name in csv.names}
     return replace(options, types=types, missing=missing)
@@ -243,7 +243,7 @@ def _columnar(path: Any, kind: str, columns: Sequence[str] | None) -> Iterator:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise DataFileError(path, f"more than one column is called {twice[0]!r}")
-        pick_columns(path, names, *(columns or []))
+        check_columns(path, names, *(columns or []))
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
         empty = True

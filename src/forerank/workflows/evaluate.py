@@ -11,7 +11,7 @@ from forerank._typing import Index, Vector
 from forerank.data.frames import column_name
 from forerank.data.labels import Labels, read_labels
 from forerank.data.problem import matrix_rows
-from forerank.data.readers import pick_columns
+from forerank.data.readers import check_columns
 from forerank.data.source import DataSource, ReadOptions
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
@@ -137,7 +137,7 @@ def _scored_table(
     if target is None:
         raise source.error("no target was given, and the model has none; pass target")
     target = column_name(target)
-    pick_columns(source.path, list(frame.columns), target, by, model.group)
+    check_columns(source.path, list(frame.columns), target, by, model.group)
     notes = []
     if source.options.skip_unlabelled:
         notes = source.select_labelled(frame[target], target)
