@@ -68,3 +68,11 @@ def noisy_rows(n=300, d=5, seed=0):
     X = rng.standard_normal((n, d))
     score = X @ np.arange(1, d + 1) + 2 * rng.standard_normal(n)
     return X, (score > np.quantile(score, 0.6)).astype(int)
+
+
+def graded_rows(n=300, d=5, seed=0, classes=2, noise=2):
+    """A matrix, and grades 0 to classes - 1 of a noisy linear score, about equally many of each."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X @ np.arange(1, d + 1) + noise * rng.standard_normal(n)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))

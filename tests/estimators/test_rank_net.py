@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,13 +17,9 @@ from forerank.design import make_design
 from forerank.objectives import AllPairs
 from forerank.solvers.network import Network
 from forerank.solvers.units import column_units
+from tables import graded_rows
 
-
-def data(n=300, d=5, seed=0, classes=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    score = X @ np.arange(1, d + 1) + 4 * rng.standard_normal(n)
-    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+data = partial(graded_rows, classes=3, noise=4)
 
 
 @parametrize_with_checks([RankNet(0), RankNet(3, random_state=0), QuadraticFeatures()])

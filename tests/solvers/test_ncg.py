@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,15 +15,11 @@ from forerank.losses import ErfcLogistic
 from forerank.objectives import AllPairs
 from forerank.solvers import Progress, ncg
 from forerank.solvers.units import column_units
+from tables import graded_rows
 
 SUMS = ("erfc", "exact", "direct")
 
-
-def data(n=300, d=5, seed=0, classes=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    score = X @ np.arange(1, d + 1) + 4 * rng.standard_normal(n)
-    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+data = partial(graded_rows, classes=3, noise=4)
 
 
 @parametrize_with_checks([RankNCG(), RankNCG("exact"), RankNCG("direct")])
