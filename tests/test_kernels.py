@@ -22,11 +22,11 @@ PACKAGE = Path(forerank.__file__).parent
 CODE = """
 import pkgutil, importlib
 import forerank
-from forerank.pairsums import sorted
+from forerank.pairsums import hinge
 for module in pkgutil.walk_packages(forerank.__path__, "forerank."):
     if ".papers." not in module.name and "__main__" not in module.name:
         importlib.import_module(module.name)
-print(*sorted.margin_moments([0.0, 3.0], [0.5, 2.5], targets_are="upper")[0])
+print(*hinge.margin_moments([0.0, 3.0], [0.5, 2.5], targets_are="upper")[0])
 """
 
 
@@ -73,7 +73,8 @@ def test_without_a_directory_that_can_be_written_everything_is_compiled_and_one_
     out, err = python(CODE, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR="", **environment)
     assert out == ["2.0 1.0"]
     assert re.fullmatch(
-        r"compiled code of forerank cannot be kept .* set NUMBA_CACHE_DIR to a directory .*\n", err
+        r"compiled code of forerank cannot be cached .* set NUMBA_CACHE_DIR to a writable directory\n",
+        err,
     )
     assert python(
         "import forerank.metrics", PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR="", **environment

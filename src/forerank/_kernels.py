@@ -1,11 +1,11 @@
 """Compiled kernels and the threads they run on.
 
-`compiled` is numba's `njit` without the interpreter lock, cached on disk: in the directory that
-NUMBA_CACHE_DIR names, otherwise beside the source, otherwise in the user's cache directory. Where
-none of them can be written (read-only containers), or the disk is full, functions are compiled anew
-in each process, and one line is logged, to "forerank": a warning would be an error in many test
-suites. An entry that cannot be read is compiled again and replaced. Entries are keyed by processor,
-so machines may share a directory.
+`compiled` is numba's `njit` without the interpreter lock, cached on disk: in the directory
+NUMBA_CACHE_DIR, otherwise beside the source, otherwise in the user's cache directory. Where none of
+them is writable (read-only containers), or the disk is full, functions are compiled in each process
+and one line is logged to "forerank" (a warning would be an error in many test suites). An entry
+that cannot be read is compiled again and replaced. Entries are keyed by processor, so machines may
+share a directory.
 
 Kernels are serial; `in_row_chunks` and `in_parallel` run several calls of them on a few threads.
 """
@@ -31,10 +31,9 @@ __all__ = ["compiled", "in_parallel", "in_row_chunks", "n_threads", "serial_blas
 A = TypeVar("A")
 B = TypeVar("B")
 
-# Functions that a process compiles before it says so: one or two take less than a second.
+# Functions that a process compiles before it logs a line: one or two take less than a second.
 _FEW_FUNCTIONS = 2
-# Multiplications below which a second thread costs more than it saves, and rows for the heavier
-# work per row of sums.
+# Multiplications for which a further thread is worth its cost, and rows of sums over pairs.
 _MULTIPLICATIONS_PER_THREAD = 300_000
 _ROWS_PER_THREAD = 25_000
 
@@ -42,7 +41,7 @@ _logger = logging.getLogger("forerank")
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
-    """Decorator: `numba.njit` without the interpreter lock, cached where that is possible.
+    """Decorator: `numba.njit` without the interpreter lock, cached where possible.
 
     Options go to `numba.njit`: ``@compiled`` or ``@compiled(fastmath={"contract"})``.
     """
@@ -54,22 +53,22 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
 
 
 class _State:
-    """What this process has compiled, and whether that can be kept."""
+    """Number of functions compiled by this process, and whether they can be cached."""
 
     n_compiled = 0
-    kept = True
+    cached = True
 
     def count(self) -> None:
         self.n_compiled += 1
         if self.n_compiled == _FEW_FUNCTIONS + 1:
-            _logger.info("compiling %s, about 10 s", "once" if self.kept else "for this run")
+            _logger.info("compiling %s, about 10 s", "once" if self.cached else "for this run")
 
-    def complain(self, reason: str) -> None:
-        if self.kept:
-            self.kept = False
+    def warn_not_cached(self, reason: str) -> None:
+        if self.cached:
+            self.cached = False
             _logger.warning(
-                "compiled code of forerank cannot be kept (%s), so every process compiles it anew; "
-                "set NUMBA_CACHE_DIR to a directory that can be written",
+                "compiled code of forerank cannot be cached (%s), so every process compiles it; "
+                "set NUMBA_CACHE_DIR to a writable directory",
                 reason,
             )
 
@@ -78,9 +77,7 @@ _state = _State()
 
 
 class _FunctionCache(NullCache):
-    """The cache of one function: numba's own, looked for at the first call and done without where
-    it fails.
-    """
+    """The cache of one function: numba's own, opened at the first call; none where it fails."""
 
     def __init__(self, function: Callable) -> None:
         self._function = function
@@ -97,13 +94,12 @@ class _FunctionCache(NullCache):
         files = self._opened()
         try:
             found = files.load_overload(signature, context)
-            # Two processes that save at the same time can leave an index that names the other one's
-            # code.
+            # Two processes that save at the same time can leave an index of the other one's code.
             if found is not None and found.signature.args == normalize_signature(signature)[0]:
                 return found
         except Exception:  # a damaged pickle may raise anything
             with suppress(OSError):
-                files.flush()  # otherwise the damaged index would also be in the way of saving
+                files.flush()  # a damaged index would also prevent saving
         _state.count()
         return None
 
@@ -111,7 +107,7 @@ class _FunctionCache(NullCache):
         try:
             self._opened().save_overload(signature, result)
         except OSError as error:
-            _state.complain((error.strerror or str(error)).lower())
+            _state.warn_not_cached((error.strerror or str(error)).lower())
 
     def _opened(self) -> Any:
         if self._files is None:
@@ -122,24 +118,24 @@ class _FunctionCache(NullCache):
         for kind in (FunctionCache, _ReadOnlyCache):
             with suppress(RuntimeError, OSError):  # numba finds no directory
                 return kind(self._function)
-        _state.complain("there is no directory that can be written")
+        _state.warn_not_cached("no directory is writable")
         return NullCache()
 
 
 class _Exists:
-    """A directory that need only be there: numba's locators ask for one that can be written."""
+    """A directory that need only exist; numba's locators require a writable one."""
 
     def ensure_cache_path(self) -> None:
         os.listdir(self.get_cache_path())  # type: ignore[attr-defined]
 
 
 def _existing(name: str) -> type:
-    """A locator of numba's by its name, which begins with an underscore before numba 0.62."""
+    """A locator of numba by its name, which begins with an underscore before numba 0.62."""
     return type(name, (_Exists, getattr(caching, name, None) or getattr(caching, f"_{name}")), {})
 
 
 class _ReadOnlyCache(FunctionCache):
-    """A cache that was filled when an image was built, and can now only be read."""
+    """A cache filled when a container image was built, now read-only."""
 
     class _impl_class(CompileResultCacheImpl):
         _locator_classes = [  # noqa: RUF012
@@ -153,7 +149,7 @@ class _ReadOnlyCache(FunctionCache):
 
 @cache
 def n_threads() -> int:
-    """Cores this process may use."""
+    """Number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -178,16 +174,15 @@ _blas_users: list[Any] = []
 
 @contextmanager
 def serial_blas() -> Iterator[None]:
-    """Keep BLAS on one thread for a while.
+    """Context in which BLAS uses one thread.
 
-    Solvers call BLAS on small matrices only, and its idle threads would spin on the cores that the
-    kernels here use. The limit holds for the whole process: of fits in several threads the first
-    sets it and the last lifts it.
+    Solvers call BLAS on small matrices only, and its waiting threads would occupy the cores that
+    the kernels use. The limit holds for the process: of fits in several threads the first sets it
+    and the last removes it.
     """
     with _blas_lock:
-        _blas_users.append(
-            _controller().limit(limits=1, user_api="blas") if not _blas_users else None
-        )
+        first = not _blas_users
+        _blas_users.append(_controller().limit(limits=1, user_api="blas") if first else None)
     try:
         yield
     finally:
@@ -200,7 +195,7 @@ def serial_blas() -> Iterator[None]:
 
 
 def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -> tuple[A, B]:
-    """Both results; on two threads if there are that many rows to work on."""
+    """Both results; computed on two threads if `work`, in rows, is large enough."""
     if work < 2 * _ROWS_PER_THREAD or n_threads() == 1:
         return first(), second()
     future = _executor().submit(second)
@@ -208,7 +203,7 @@ def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -
 
 
 def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
-    """Call work(begin, end) over all rows, on several threads if there is enough to do."""
+    """Call work(begin, end) over all rows, on several threads if `multiplications` are many."""
     n_chunks = min(n_threads(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
     if n_chunks <= 1:
         work(0, n_rows)

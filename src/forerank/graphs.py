@@ -1,16 +1,15 @@
-"""Preference graphs: which classes should be ranked ahead of which.
+"""Preference graphs: which classes should be ranked above which.
 
-An edge (a, b) over class labels says that every row of class a should stand ahead of every row of
+An edge (a, b) over class labels means that every row of class a should be ranked above every row of
 class b. Rankers and `forerank.metrics.wmw` take a list of edges, or a name:
 
-- ``"order"``: every higher label ahead of every lower one;
-- ``"chain"``: every label ahead of the next lower one only;
-- ``"bipartite"``: two classes, the higher label ahead;
-- ``"one-against-rest"``: the highest label ahead of all others, and no order among those.
+- ``"order"``: every higher label above every lower one;
+- ``"chain"``: every label above the next lower one only;
+- ``"bipartite"``: two classes, the higher label above the other;
+- ``"one-against-rest"``: the highest label above all others, and no order among those.
 
-The functions here write out the edges of such graphs for any labels. A graph is taken as given:
-edges (a, b) and (b, c) do not add (a, c). Cycles and classes that the data lack are refused, with
-the edges named.
+The functions of this module give the edges of such graphs for any labels. Edges (a, b) and (b, c)
+do not imply (a, c). Cycles, and classes that the data lack, raise an error that names the edges.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -36,10 +35,13 @@ Labels = Sequence[Hashable]
 Edges = list[tuple[Hashable, Hashable]]
 
 GRAPHS = ("order", "chain", "bipartite", "one-against-rest")
+_NOT_A_GRAPH = (
+    f"graph must be one of {', '.join(map(repr, GRAPHS))}, or a list of edges; got {{!r}}."
+)
 
 
 def order(ascending: Labels) -> Edges:
-    """Every label ahead of all before it.
+    """Edges from every label to all labels before it.
 
     Examples
     --------
@@ -50,7 +52,7 @@ def order(ascending: Labels) -> Edges:
 
 
 def chain(ascending: Labels) -> Edges:
-    """Every label ahead of the one before it, and of no other.
+    """Edges from every label to the one before it.
 
     Examples
     --------
@@ -61,7 +63,7 @@ def chain(ascending: Labels) -> Edges:
 
 
 def bipartite(relevant: Labels, irrelevant: Labels) -> Edges:
-    """Every label of the first list ahead of every label of the second.
+    """Edges from every label of the first list to every label of the second.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def bipartite(relevant: Labels, irrelevant: Labels) -> Edges:
 
 
 def one_against_rest(label: Hashable, classes: Labels) -> Edges:
-    """One label ahead of all others.
+    """Edges from one label to all others.
 
     Examples
     --------
@@ -83,21 +85,18 @@ def one_against_rest(label: Hashable, classes: Labels) -> Edges:
 
 
 def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None:
-    """A graph, by name or as edges over the labels in `classes` (sorted), as edges over class
-    numbers.
+    """Edges over class numbers, from a name or from edges over the labels in `classes` (sorted).
 
-    None stands for the full order, which needs no list: it would have K (K - 1) / 2 edges.
+    None means the full order, whose list would have K (K - 1) / 2 edges.
     """
     if not isinstance(graph, str):
         return check_edges(graph, classes)
     if graph not in GRAPHS:
-        raise ValueError(
-            f"graph must be one of {', '.join(map(repr, GRAPHS))}, or a list of edges; got {graph!r}."
-        )
+        raise ValueError(_NOT_A_GRAPH.format(graph))
     if graph == "bipartite" and classes.size != 2:
         raise ValueError(
-            f'graph="bipartite" is for two classes, and y has {classes.size}. Use graph="order" for grades, or '
-            "forerank.graphs.bipartite(relevant, irrelevant) to set some classes against others."
+            f'graph="bipartite" is for two classes, and y has {classes.size}. Use graph="order" for '
+            "grades, or forerank.graphs.bipartite(relevant, irrelevant) for two sets of classes."
         )
     numbers = range(classes.size)
     if graph == "chain":
@@ -110,15 +109,13 @@ def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None
 def check_edges(
     edges: Iterable[tuple[Hashable, Hashable]], classes: Labels | NDArray
 ) -> list[tuple[int, int]]:
-    """Edges (preferred label, other label) as class numbers; unknown classes and cycles are refused
-    by name.
+    """Edges (preferred label, other label) as class numbers; ValueError for unknown classes and
+    cycles.
     """
     number = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     numbered: list[tuple[int, int]] = []
     if not isinstance(edges, Iterable) or isinstance(edges, Iterator):
-        # An iterator would be empty at the next fit.
-        names = ", ".join(map(repr, GRAPHS))
-        raise ValueError(f"graph must be one of {names}, or a list of edges; got {edges!r}.")
+        raise ValueError(_NOT_A_GRAPH.format(edges))  # an iterator would be empty at the next fit
     for edge in edges:
         if not isinstance(edge, Sequence | np.ndarray) or isinstance(edge, str) or len(edge) != 2:
             raise ValueError(
@@ -127,62 +124,58 @@ def check_edges(
         for label in edge:
             if not isinstance(label, Hashable) or label not in number:
                 raise ValueError(
-                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not contain; "
-                    f"y has {list(number)}. Remove the edge or correct the label."
+                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not "
+                    f"contain; y has {list(number)}. Remove the edge or correct the label."
                 )
         numbered.append((number[edge[0]], number[edge[1]]))
     if not numbered:
-        raise ValueError(
-            "The preference graph has no edges; give at least one (preferred, other) pair of classes."
-        )
+        raise ValueError("The preference graph has no edges; give at least one (preferred, other).")
     _refuse_cycles(numbered, list(number))
     return numbered
 
 
 def lowest_first(edges: Iterable[tuple[int, int]], level: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Class numbers in an order in which every class comes after those it is preferred to,
-    otherwise by level.
-    """
+    """Class numbers in topological order, every class after those below it, otherwise by level."""
     n_classes = level.size
     above: list[list[int]] = [[] for _ in range(n_classes)]
-    waits = [0] * n_classes
+    n_below = [0] * n_classes
     for upper, lower in set(edges):
         above[lower].append(upper)
-        waits[upper] += 1
-    ready = [(level[k], k) for k in range(n_classes) if waits[k] == 0]
+        n_below[upper] += 1
+    ready = [(level[k], k) for k in range(n_classes) if n_below[k] == 0]
     heapify(ready)
     placed: list[int] = []
     while ready:
         placed.append(heappop(ready)[1])
         for upper in above[placed[-1]]:
-            waits[upper] -= 1
-            if waits[upper] == 0:
+            n_below[upper] -= 1
+            if n_below[upper] == 0:
                 heappush(ready, (level[upper], upper))
     return np.array(placed, dtype=np.intp)
 
 
 def _refuse_cycles(edges: list[tuple[int, int]], labels: list[Hashable]) -> None:
-    """Follow edges downwards from every class; an edge back to a class on the way closes a cycle."""
+    """Depth-first search from every class; ValueError where an edge leads back to the path."""
     below: dict[int, list[int]] = {}
     for upper, lower in edges:
         below.setdefault(upper, []).append(lower)
     finished: set[int] = set()
     for root in below:
-        path, on_path, ahead = [root], {root}, [iter(below[root])]
+        path, on_path, open_edges = [root], {root}, [iter(below[root])]
         while path and root not in finished:
-            lower = next(ahead[-1], -1)
+            lower = next(open_edges[-1], -1)
             if lower < 0:
                 finished.add(path[-1])
                 on_path.discard(path.pop())
-                ahead.pop()
+                open_edges.pop()
             elif lower in on_path:
                 cycle = [*path[path.index(lower) :], lower]
                 names = ", ".join(f"({labels[a]!r}, {labels[b]!r})" for a, b in pairwise(cycle))
                 raise ValueError(
-                    f"The preference graph has a cycle through the edges {names}: no ranking can satisfy them all. "
-                    "Remove one of them."
+                    f"The preference graph has a cycle through the edges {names}: no ranking "
+                    "satisfies them all. Remove one of them."
                 )
             elif lower not in finished:
                 path.append(lower)
                 on_path.add(lower)
-                ahead.append(iter(below.get(lower, ())))
+                open_edges.append(iter(below.get(lower, ())))

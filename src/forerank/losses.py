@@ -1,37 +1,34 @@
 """Scalar margin losses: value, slope, curvature and conjugate.
 
 A margin loss l(t) is a convex function of a margin t: ``y * s`` for a single row with label y in
-{-1, +1} and score s, ``s_i - s_j`` for a pair in which row i should stand ahead of row j. Large
+{-1, +1} and score s, ``s_i - s_j`` for a pair in which row i should be ranked above row j. Large
 margins cost little.
 
-Kinks. The hinge has its kink at t = 1 and the squared hinge a jump of curvature there; both take
-the derivative from the right, so a pair that sits exactly on the margin counts as satisfied: slope
-0, curvature 0.
+The hinge is not differentiable at t = 1, and the squared hinge has a jump of its curvature there.
+Both take the derivative from the right: slope and curvature are 0 exactly on the margin.
 
-Conjugates are l*(v) = sup_t (v t - l(t)), infinite outside the stated domain.
+=================  ==================  ==================  =======================================
+name               l(t)                l'(t)               l''(t)
+=================  ==================  ==================  =======================================
+``hinge``          max(0, 1 - t)       -[t < 1]            0
+``squared_hinge``  max(0, 1 - t)^2     -2 max(0, 1 - t)    2 [t < 1]
+``logistic``       log(1 + exp(-t))    -1 / (1 + exp(t))   p (1 - p), p = -l'(t)
+``exponential``    exp(-t)             -exp(-t)            exp(-t)
+``squared``        (1 - t)^2           -2 (1 - t)          2
+``erfc``           ierfc(a t) / (2 a)  -erfc(a t) / 2      a exp(-(a t)^2) / sqrt(pi)
+=================  ==================  ==================  =======================================
 
-==================  ==========================  ===========================  =====================
-==================== name                l(t)                        l'(t)
-l''(t)                 l*(v), with b = -v
-==================  ==========================  ===========================  =====================
-==================== ``hinge``           max(0, 1 - t)               -[t < 1]                     0
-v on [-1, 0] ``squared_hinge``   max(0, 1 - t)^2             -2 max(0, 1 - t)             2 [t < 1]
-v + v^2/4 on v <= 0 ``logistic``        log(1 + exp(-t))            -1 / (1 + exp(t))            p
-(1 - p), p = -l'(t)  b log b + (1 - b)
-                                                                                                    log(1
-                                                                                                    -
-                                                                                                    b)
-                                                                                                    on
-                                                                                                    [0,
-                                                                                                    1]
-``exponential``     exp(-t)                     -exp(-t)                     exp(-t)
-b log b - b, b >= 0 ``squared``         (1 - t)^2                   -2 (1 - t)                   2
-v + v^2/4 ``erfc``            ierfc(a t) / (2 a), with    -erfc(a t) / 2               a exp(-(a
-t)^2)        -exp(-x^2) / (2 a
-                    a = sqrt(3/2) / pi                                       / sqrt(pi)
-                    sqrt(pi)), erfc x=2b
-==================  ==========================  ===========================  =====================
-====================
+with a = sqrt(3/2) / pi. Conjugates l*(v) = sup_t (v t - l(t)), infinite outside the stated domain,
+with b = -v:
+
+=================  ===============================================
+``hinge``          v on [-1, 0]
+``squared_hinge``  v + v^2/4 on v <= 0
+``logistic``       b log b + (1 - b) log(1 - b) on 0 <= b <= 1
+``exponential``    b log b - b on b >= 0
+``squared``        v + v^2/4
+``erfc``           -exp(-x^2) / (2 a sqrt(pi)), erfc(x) = 2 b
+=================  ===============================================
 """
 
 from abc import ABC, abstractmethod
@@ -63,10 +60,10 @@ ERFC_SCALE = np.sqrt(1.5) / np.pi
 
 
 class Loss(ABC):
-    """A convex function of a margin; see the table at the top of this module."""
+    """A convex function of a margin; see the tables at the top of this module."""
 
     name: ClassVar[str]
-    #: Whether the slope is continuous, which Newton's method needs.
+    #: Whether the slope is continuous.
     smooth: ClassVar[bool] = True
 
     @abstractmethod
@@ -75,11 +72,11 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, t: ArrayLike) -> Vector:
-        """l'(t), from the right at a kink."""
+        """l'(t), from the right where it jumps."""
 
     @abstractmethod
     def curvature(self, t: ArrayLike) -> Vector:
-        """l''(t), from the right at a kink."""
+        """l''(t), from the right where it jumps."""
 
     @abstractmethod
     def conjugate(self, v: ArrayLike) -> Vector:
@@ -110,12 +107,10 @@ class Hinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """The hinge with its kink rounded off over a stretch of the given width, from below: at most
-    width/2 is lost.
+    """A smooth lower bound of the hinge, lower by at most width/2.
 
-    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 further down. Its
-    conjugate is that of the hinge plus width v^2/2. It leads Newton's method to the solution of the
-    plain hinge.
+    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 below. Its
+    conjugate is that of the hinge plus width v^2/2.
     """
 
     name = "smoothed_hinge"
@@ -126,8 +121,8 @@ class SmoothedHinge(Loss):
         self.width = width
 
     def value(self, t: ArrayLike) -> Vector:
-        short = np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
-        return np.where(short < self.width, short**2 / (2.0 * self.width), short - 0.5 * self.width)
+        gap = np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
+        return np.where(gap < self.width, gap**2 / (2.0 * self.width), gap - 0.5 * self.width)
 
     def slope(self, t: ArrayLike) -> Vector:
         return -np.clip((1.0 - np.asarray(t, dtype=float)) / self.width, 0.0, 1.0)
@@ -186,7 +181,7 @@ class Logistic(Loss):
 
 
 class DirectLogistic(Logistic):
-    """The logistic loss, to be summed pair by pair: a reference whose cost is the number of pairs."""
+    """The logistic loss, summed pair by pair over all pairs: a reference for the fast sums."""
 
 
 class Exponential(Loss):
@@ -195,9 +190,7 @@ class Exponential(Loss):
     name = "exponential"
 
     def value(self, t: ArrayLike) -> Vector:
-        # Overflow to infinity is the right answer far from the data; a line search steps back from
-        # it.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # infinity makes a line search shorten its step
             return np.exp(-np.asarray(t, dtype=float))
 
     def slope(self, t: ArrayLike) -> Vector:
@@ -233,13 +226,11 @@ class Squared(Loss):
 
 
 class ErfcLogistic(Loss):
-    """The logistic loss with its sigmoid replaced by an erfc, whose sums over pairs are fast
-    (raykar2007, eq. 3).
+    """The logistic loss with its sigmoid replaced by an erfc (raykar2007, eq. 3).
 
-    The slope is -erfc(a t) / 2 with a = sqrt(3/2) / pi, which gives both the same variance; it is
-    within 0.023 of the logistic one. The loss itself is the integral of that, ierfc(a t) / (2 a)
-    with ierfc(x) = exp(-x^2) / sqrt(pi) - x erfc(x). `eps` is the precision asked of sums over
-    pairs.
+    The slope is -erfc(a t) / 2; a gives both the same variance, and the slopes differ by at most
+    0.023. The loss is its integral, ierfc(a t) / (2 a) with ierfc(x) = exp(-x^2) / sqrt(pi) - x
+    erfc(x). `eps` is the precision of sums over pairs.
     """
 
     name = "erfc"
@@ -268,22 +259,12 @@ class ErfcLogistic(Loss):
         return f"ErfcLogistic(eps={self.eps!r})"
 
 
-_LOSSES: dict[str, Loss] = {
-    loss.name: loss
-    for loss in (
-        ErfcLogistic(),
-        Exponential(),
-        Hinge(),
-        Logistic(),
-        SmoothedHinge(),
-        Squared(),
-        SquaredHinge(),
-    )
-}
+_KINDS = (ErfcLogistic, Exponential, Hinge, Logistic, SmoothedHinge, Squared, SquaredHinge)
+_LOSSES: dict[str, Loss] = {kind.name: kind() for kind in _KINDS}
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """The loss of that name; a `Loss` passes through.
+    """The loss of a name; a `Loss` is returned unchanged.
 
     Examples
     --------
@@ -293,7 +274,6 @@ def get_loss(loss: str | Loss) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if loss not in _LOSSES:
-        raise ValueError(
-            f"loss={loss!r} is not known; choose one of {', '.join(map(repr, sorted(_LOSSES)))}."
-        )
+        known = ", ".join(map(repr, sorted(_LOSSES)))
+        raise ValueError(f"loss={loss!r} is not known; choose one of {known}.")
     return _LOSSES[loss]

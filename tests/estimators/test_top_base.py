@@ -70,7 +70,7 @@ def not_exact(estimator):
     return NOT_EXACT if several or by_gradients or isinstance(estimator, SparseTopPush) else {}
 
 
-@pytest.mark.filterwarnings("ignore:.*found no:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(found no|same score):UserWarning")
 @parametrize_with_checks([clone(ranker) for ranker in RANKERS], expected_failed_checks=not_exact)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
