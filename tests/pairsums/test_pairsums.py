@@ -287,7 +287,7 @@ class TestBlocks:
         ]
         assert sorted(found) == sorted(expected)
         assert_allclose(blocks.total_weight, sum(w[i] * w[j] for i, j in expected))
-        assert blocks.n_idle == grade.size - len({row for pair in expected for row in pair})
+        assert blocks.n_unpaired == grade.size - len({row for pair in expected for row in pair})
 
     def test_rows_stand_in_few_blocks(self):
         blocks = PairBlocks.build(np.arange(1000))

@@ -1,9 +1,9 @@
-"""Sums over all pairs without visiting the pairs.
+"""Sums over all pairs without enumerating the pairs.
 
-`PairBlocks` says which pairs count; `HingePairs` (hinge, squared hinge), `LogisticPairs`
-(logistic), `ExponentialPairs` and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a
-chosen precision (raykar2007). `erfc_sum` is that sum on its own. `margin_moments` and
-`LogisticSources` are the same sums in pieces that add up over chunks of rows.
+`PairBlocks` holds which pairs count; `HingePairs` (hinge, squared hinge), `LogisticPairs`,
+`ExponentialPairs` and `SquaredPairs` sum over them at given scores, `ErfcPairs` to a chosen
+precision (raykar2007), as does `erfc_sum` for single sums. `margin_moments` and `LogisticSources`
+are sums that add up over chunks of rows.
 """
 
 from forerank.pairsums.blocks import PairBlocks

@@ -1,16 +1,14 @@
-"""Which pairs count: every labelling rule reduced to blocks of "all of these ahead of all of
-those".
+"""Blocks of pairs: which pairs count, for labels, groups, grades and preference graphs.
 
-A *block* is a set of lower rows and a set of upper rows; each upper row should stand ahead of each
-lower row of its block. Labels, groups and preference graphs all become lists of blocks, so the sums
-over pairs are written once:
+A *block* is a set of lower rows and a set of upper rows; each upper row should be ranked above each
+lower row of its block. An *entry* is a row in a block. All rules become lists of blocks, so that
+the sums over pairs are written once:
 
 - two classes: one block; with groups (``qid``): one block per group;
 - graded labels, every pair of different grades: number the grades 0 .. K-1 in binary. Two different
-  numbers have
-  exactly one highest differing bit, so for bit l the rows that agree above bit l form a block, and
-  bit l says lower or upper. Each pair occurs once, each row at most log2(K) times: the cost is N
-  log K, not N K;
+  numbers have exactly one highest differing bit, so for bit l the rows that agree above bit l form
+  a block, and bit l decides between lower and upper. Each pair occurs once, each row at most
+  log2(K) times: the cost is N log K, not N K;
 - a preference graph over classes: classes with the same set of lower classes share a block.
 """
 
@@ -21,14 +19,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank._typing import Index, Mask, Vector
+
 __all__ = ["FEW_PAIRS", "LARGEST_SCORE", "PairBlocks", "out_of_range"]
 
-# Blocks with no more pairs than this are cheaper to sum pair by pair than on a grid or by a series.
+# Pairs of a block up to which a sum pair by pair is cheaper than a grid or a series.
 FEW_PAIRS = 1_000
-# Scores beyond this are out of reach for cells of a grid or a series; a line search steps back from
-# them.
+# Largest |score| with exact cells of a grid or a series; beyond it the value is infinite, and a
+# line search shortens its step.
 LARGEST_SCORE = 2.0**55
-# With more blocks than this a sample of rows is a sample of whole blocks.
+# Number of blocks above which a sample of rows consists of complete blocks.
 _MANY_BLOCKS = 256
 
 
@@ -36,19 +36,19 @@ _MANY_BLOCKS = 256
 class PairBlocks:
     """Blocks stored one after another, lower rows before upper rows.
 
-    Block b owns the entries ``start[b]:start[b + 1]`` of `rows` and `weight`; those before
+    Block b has the entries ``start[b]:start[b + 1]`` of `rows` and `weight`; those before
     ``split[b]`` are lower rows, the others upper rows. `total_weight` is the sum of w_i w_j over
-    all pairs. `n_rows` counts all rows given, `n_idle` those that stand in no block, so in no pair.
-    `unweighted` says that every weight is one.
+    all pairs. `n_rows` counts all rows, `n_unpaired` those in no block, so in no pair. `unweighted`
+    means that every weight is one.
     """
 
     rows: NDArray[np.signedinteger]
-    weight: NDArray[np.float64]
+    weight: Vector
     start: NDArray[np.int64]
     split: NDArray[np.int64]
     total_weight: float
     n_rows: int
-    n_idle: int
+    n_unpaired: int
     unweighted: bool
 
     @property
@@ -57,7 +57,7 @@ class PairBlocks:
 
     @cached_property
     def half_start(self) -> NDArray[np.int64]:
-        """Where each half of each block begins, lower halves first."""
+        """The first entry of each half of each block, lower halves first."""
         return np.column_stack([self.start[:-1], self.split]).ravel()
 
     @cached_property
@@ -66,151 +66,127 @@ class PairBlocks:
 
     @cached_property
     def n_pairs(self) -> NDArray[np.int64]:
-        """How many pairs each block has."""
+        """The number of pairs of each block."""
         return (self.split - self.start[:-1]) * (self.start[1:] - self.split)
 
     @cached_property
-    def sign(self) -> NDArray[np.float64]:
+    def sign(self) -> Vector:
         """-1 for lower entries, 1 for upper ones."""
-        return np.repeat(
-            np.where(np.arange(self.half_start.size) % 2 == 0, -1.0, 1.0), self.half_size
-        )
+        return np.repeat(np.tile([-1.0, 1.0], self.n_blocks), self.half_size)
 
-    def opposite_weight(self) -> NDArray[np.float64]:
-        """For each entry the weight of the other half of its block; negative for lower entries."""
+    def opposite_weight(self) -> Vector:
+        """The weight of the other half of each entry's block; negative for lower entries."""
         totals = np.add.reduceat(self.weight, self.half_start).reshape(-1, 2)
         return np.repeat(np.column_stack([-totals[:, 1], totals[:, 0]]).ravel(), self.half_size)
 
-    def add_to_rows(self, by_entry: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum the entries of each row."""
+    def add_to_rows(self, by_entry: Vector) -> Vector:
+        """The sum of the entries of each row."""
         if self.n_blocks == 1:
             out = np.zeros(self.n_rows)
             out[self.rows] = by_entry
             return out
-        return np.bincount(self.rows, weights=by_entry, minlength=self.n_rows).astype(
-            float, copy=False
-        )
+        sums = np.bincount(self.rows, weights=by_entry, minlength=self.n_rows)
+        return sums.astype(float, copy=False)
 
-    def sample(
-        self, size: int, rng: np.random.Generator
-    ) -> "tuple[NDArray[np.intp], PairBlocks] | None":
-        """About `size` rows, and the blocks they form, numbered within the sample; None if that
-        would save little.
+    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, PairBlocks] | None":
+        """About `size` rows, and their blocks, numbered within the sample; None if that saves
+        little.
 
-        A single block gives up to half of `size` from either side: a mean over pairs stays unbiased
-        whatever the sizes of the two sides, so the rarer side may be kept denser. Many blocks
-        (groups) are drawn whole; a few blocks (grades) keep the entries of rows drawn at random.
+        A single block has up to half of `size` from either side: the mean over pairs is unbiased
+        for all sizes of the two sides, so the rarer side may be sampled more densely. Of many
+        blocks (groups) complete ones are drawn; of few (grades), the entries of random rows.
         """
         if size > 0.5 * self.n_rows:
             return None
         if self.n_blocks == 1:
             split, end = int(self.split[0]), int(self.start[1])
-            chosen = np.zeros(end, dtype=bool)
-            chosen[_draw(0, split, max(size // 2, size - (end - split)), rng)] = True
-            chosen[_draw(split, end, max(size // 2, size - split), rng)] = True
+            entries = np.zeros(end, dtype=bool)
+            entries[_draw(0, split, max(size // 2, size - (end - split)), rng)] = True
+            entries[_draw(split, end, max(size // 2, size - split), rng)] = True
         elif self.n_blocks > _MANY_BLOCKS:
             sizes = np.diff(self.start)
             order = rng.permutation(self.n_blocks)
             drawn = np.zeros(self.n_blocks, dtype=bool)
             drawn[order[: 1 + int(np.searchsorted(np.cumsum(sizes[order]), size))]] = True
-            chosen = np.repeat(drawn, sizes)
+            entries = np.repeat(drawn, sizes)
         else:
             rows = np.zeros(self.n_rows, dtype=bool)
             rows[_draw(0, self.n_rows, size, rng)] = True
-            chosen = rows[self.rows]
-        return self._restricted_to(chosen)
+            entries = rows[self.rows]
+        return self._restricted_to(entries)
 
-    def _restricted_to(
-        self, chosen: NDArray[np.bool_]
-    ) -> "tuple[NDArray[np.intp], PairBlocks] | None":
-        """The blocks that the chosen entries form, less those that lose a side."""
+    def _restricted_to(self, chosen: Mask) -> "tuple[Index, PairBlocks] | None":
+        """The blocks of the chosen entries, without those that lose a side."""
         sizes = np.add.reduceat(chosen.astype(np.int64), self.half_start).reshape(-1, 2)
-        alive = (sizes > 0).all(axis=1)
-        if not alive.any():
+        paired = (sizes > 0).all(axis=1)
+        if not paired.any():
             return None
-        entries = np.flatnonzero(chosen & np.repeat(alive, np.diff(self.start)))
-        sizes = sizes[alive]
+        entries = np.flatnonzero(chosen & np.repeat(paired, np.diff(self.start)))
+        sizes = sizes[paired]
         start = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         split = start[:-1] + sizes[:, 0]
-        rows, renumbered = np.unique(self.rows[entries], return_inverse=True)
-        weight = self.weight[entries]
-        return rows.astype(np.intp), PairBlocks(
-            rows=renumbered.astype(self.rows.dtype),
-            weight=weight,
-            start=start,
-            split=split,
-            total_weight=_total_weight(weight, start, split),
-            n_rows=rows.size,
-            n_idle=0,
-            unweighted=self.unweighted,
+        rows, number = np.unique(self.rows[entries], return_inverse=True)
+        number, weight = number.astype(self.rows.dtype), self.weight[entries]
+        total = _total_weight(weight, start, split)
+        blocks = PairBlocks(
+            number, weight, start, split, total, rows.size, n_unpaired=0, unweighted=self.unweighted
         )
+        return rows.astype(np.intp), blocks
 
     @classmethod
     def build(
         cls,
         grade: NDArray[np.integer],
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: Vector | None = None,
         group: NDArray[np.integer] | None = None,
         edges: Iterable[tuple[int, int]] | None = None,
     ) -> "PairBlocks":
-        """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper grade, lower grade)
-        over them.
+        """Blocks for grades 0 .. K-1 (higher is better), or for `edges` (upper, lower) over them.
 
-        `group` restricts pairs to rows of equal group number. Rows of weight zero take part in no
-        pair. Cost: N log K for grades; for a graph one sort, and then the rows of each set of
-        classes with equal successors and of these successors.
+        `group` restricts pairs to rows of equal group number. Rows of weight zero are in no pair.
+        Cost: N log K for grades; for a graph one sort, and then the rows of each set of classes
+        with equal successors and of these successors.
         """
         n = grade.size
         present = np.arange(n) if weight is None else np.flatnonzero(weight)
         grade = grade[present]
         group = None if group is None else group[present]
         levels = _order_levels(grade) if edges is None else _graph_levels(grade, edges)
-        pieces = [_blocks_of_level(*level, group) for level in levels]
-        entries = np.concatenate([p[0] for p in pieces]) if pieces else np.empty(0, dtype=np.intp)
-        sizes = np.concatenate([p[1] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
-        lower_sizes = (
-            np.concatenate([p[2] for p in pieces]) if pieces else np.empty(0, dtype=np.int64)
-        )
+        pieces = [_blocks_of_level(*level, group) for level in levels] or [_NO_BLOCKS]
+        entries, sizes, lower_sizes = map(np.concatenate, zip(*pieces, strict=True))
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rows = present[entries].astype(np.int32 if n < 2**31 else np.int64)
-        entry_weight = np.ones(rows.size) if weight is None else weight[rows]
         split = start[:-1] + lower_sizes
-        return cls(
-            rows=rows,
-            weight=entry_weight,
-            start=start,
-            split=split,
-            total_weight=_total_weight(entry_weight, start, split),
-            n_rows=n,
-            n_idle=n - int(np.count_nonzero(np.bincount(rows, minlength=n))) if pieces else n,
-            unweighted=weight is None,
-        )
+        rows = present[entries].astype(np.int32 if n < 2**31 else np.int64)
+        unweighted = weight is None
+        weight = np.ones(rows.size) if weight is None else weight[rows]
+        total = _total_weight(weight, start, split)
+        n_unpaired = n - int(np.count_nonzero(np.bincount(rows, minlength=n)))
+        return cls(rows, weight, start, split, total, n, n_unpaired, unweighted)
 
 
-def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> NDArray[np.intp] | slice:
-    """`size` different numbers from begin .. end-1, or all of them."""
+def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> Index | slice:
+    """`size` different numbers from begin .. end - 1, or all of them."""
     if end - begin <= size:
         return slice(begin, end)
     return begin + rng.choice(end - begin, size, replace=False, shuffle=False)
 
 
-def _total_weight(
-    weight: NDArray[np.float64], start: NDArray[np.int64], split: NDArray[np.int64]
-) -> float:
+def _total_weight(weight: Vector, start: NDArray[np.int64], split: NDArray[np.int64]) -> float:
     if split.size == 0:
         return 0.0
     halves = np.add.reduceat(weight, np.column_stack([start[:-1], split]).ravel())
     return float(halves[0::2] @ halves[1::2])
 
 
-Level = tuple[NDArray[np.intp] | None, NDArray[np.int8], NDArray[np.integer] | None]
+# Rows (None: all), their side (0 lower, 1 upper), and a key that rows of a block have in common.
+Level = tuple[Index | None, NDArray[np.int8], NDArray[np.integer] | None]
+
+_NO_BLOCKS = (np.empty(0, np.intp), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _order_levels(grade: NDArray[np.integer]) -> list[Level]:
-    """One level per bit of the grade: rows (None: all), their side (0 lower, 1 upper), and what
-    must agree for two rows to share a block.
-    """
+    """One level per bit of the grade."""
     n_bits = int(grade.max(initial=0)).bit_length()
     if n_bits <= 1:
         return [(None, grade.astype(np.int8), None)]
@@ -220,7 +196,7 @@ def _order_levels(grade: NDArray[np.integer]) -> list[Level]:
 
 
 def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) -> list[Level]:
-    """One level per set of lower grades, with the rows of these grades and of the upper ones alone."""
+    """One level per set of lower grades, with the rows of these grades and their upper ones."""
     lower_of: dict[int, set[int]] = {}
     for upper, lower in edges:
         lower_of.setdefault(upper, set()).add(lower)
@@ -230,10 +206,12 @@ def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) 
     by_grade = np.argsort(grade, kind="stable")
     bounds = np.searchsorted(grade, np.arange(int(grade.max(initial=0)) + 2), sorter=by_grade)
 
-    def rows_of(grades: Iterable[int]) -> NDArray[np.intp]:
-        # A grade may have lost all its rows to weights of zero.
-        return np.concatenate([by_grade[bounds[g] : bounds[g + 1]] for g in sorted(grades) if g + 1 < bounds.size]
-                              or [by_grade[:0]])  # fmt: skip
+    def rows_of(grades: Iterable[int]) -> Index:
+        # The rows of a grade may all have weight zero.
+        present = [g for g in sorted(grades) if g + 1 < bounds.size]
+        return np.concatenate(
+            [by_grade[:0], *(by_grade[bounds[g] : bounds[g + 1]] for g in present)]
+        )
 
     levels: list[Level] = []
     for lowers_set, uppers in uppers_with.items():
@@ -244,29 +222,27 @@ def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) 
 
 
 def _blocks_of_level(
-    rows: NDArray[np.intp] | None,
+    rows: Index | None,
     side: NDArray[np.int8],
     key: NDArray[np.integer] | None,
     group: NDArray[np.integer] | None,
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows ordered by (key, group, side), with the sizes of the blocks that have both sides and of
-    their lower part.
+) -> tuple[Index, NDArray[np.int64], NDArray[np.int64]]:
+    """Rows sorted by (key, group, side) in blocks with both sides, the sizes of these blocks, and
+    those of their lower halves.
     """
     if rows is not None:
-        order, sizes, lower_sizes = _blocks_of_level(
-            None, side, key, None if group is None else group[rows]
-        )
+        group = None if group is None else group[rows]
+        order, sizes, lower_sizes = _blocks_of_level(None, side, key, group)
         return rows[order], sizes, lower_sizes
-    none = np.empty(0, dtype=np.int64)
     if key is None and group is None:
         lower, upper = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
         if lower.size == 0 or upper.size == 0:
-            return np.empty(0, dtype=np.intp), none, none
+            return _NO_BLOCKS
         return np.concatenate([lower, upper]), np.array([side.size]), np.array([lower.size])
     keys: Sequence[NDArray[np.integer]] = [side, *[k for k in (group, key) if k is not None]]
     order = np.lexsort(keys)
     if order.size == 0:
-        return order, none, none
+        return _NO_BLOCKS
     changes = np.zeros(order.size, dtype=bool)
     changes[0] = True
     for k in keys[1:]:
@@ -278,8 +254,6 @@ def _blocks_of_level(
     return order[np.repeat(both, sizes)], sizes[both], lower_sizes[both]
 
 
-def out_of_range(t: NDArray[np.float64]) -> bool:
-    """Whether scores are too large, or not numbers: sums over them are reported as an infinite
-    value.
-    """
+def out_of_range(t: Vector) -> bool:
+    """Whether scores are too large, or not numbers; sums over them have an infinite value."""
     return not (t.size == 0 or max(t.max(), -t.min()) < LARGEST_SCORE)

@@ -1,12 +1,10 @@
 """All-pairs sums that factor: the exponential and the squared loss. Cost: N, no sort and no grid.
 
     exponential   sum_ij w_i w_j exp(-(s_i - s_j)) = (sum_i w_i exp(-s_i)) (sum_j w_j exp(s_j))
-    squared       sum_ij w_i w_j (1 - s_i + s_j)^2, from counts, sums and sums of squares of either
-    side
+    squared       sum_ij w_i w_j (1 - s_i + s_j)^2, from weights, means and variances of either side
 
-The exponentials are taken relative to the largest of their half of the block, so nothing overflows
-before the product of the two factors itself does; then the value is infinity, and a line search
-steps back.
+Exponentials are relative to the largest of their half of a block, so only the product of the two
+factors can overflow; then the value is infinity, and a line search shortens its step.
 """
 
 import numpy as np
@@ -18,7 +16,7 @@ __all__ = ["ExponentialPairs", "SquaredPairs"]
 
 
 class _FactoredPairs:
-    """What both losses share: sums over the two halves of every block."""
+    """Base of both losses: sums over the two halves of every block."""
 
     def __init__(self, blocks: PairBlocks, s: Vector) -> None:
         self._blocks = blocks
@@ -39,7 +37,7 @@ class _FactoredPairs:
         raise NotImplementedError
 
     def _to_entries(self, lower: Vector, upper: Vector) -> Vector:
-        """Give each entry the number of its half of the block."""
+        """For each entry, the number of its half of the block."""
         return np.repeat(np.column_stack([lower, upper]).ravel(), self._half_size)
 
 
@@ -49,7 +47,7 @@ class ExponentialPairs(_FactoredPairs):
     def __init__(self, blocks: PairBlocks, s: Vector) -> None:
         super().__init__(blocks, s)
         top = np.maximum.reduceat(self._signed(), self._half_start).reshape(-1, 2)
-        # Each entry's share of its half's factor, and the factor itself on a log scale.
+        # The share of each entry in the factor of its half.
         relative = blocks.weight * np.exp(self._signed() - self._to_entries(top[:, 0], top[:, 1]))
         factor = self._half_sums(relative)
         self._share = relative / self._to_entries(factor[:, 0], factor[:, 1])
@@ -68,17 +66,15 @@ class ExponentialPairs(_FactoredPairs):
         """F''(s) u."""
         entry_u = u[self._blocks.rows]
         mean = self._half_sums(self._share * entry_u)
-        # A pair adds value_b share_i share_j (u_i - u_j): each entry sees the mean of the other
-        # half.
+        # A pair adds value_b share_i share_j (u_i - u_j): only the mean of the other half counts.
         other = self._to_entries(mean[:, 1], mean[:, 0])
         value = self._to_entries(self._block_value, self._block_value)
         return self._blocks.add_to_rows(value * self._share * (entry_u - other))
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
-        return self._blocks.add_to_rows(
-            self._share * self._to_entries(self._block_value, self._block_value)
-        )
+        value = self._to_entries(self._block_value, self._block_value)
+        return self._blocks.add_to_rows(self._share * value)
 
 
 class SquaredPairs(_FactoredPairs):
@@ -92,11 +88,10 @@ class SquaredPairs(_FactoredPairs):
         centred = self._t - self._to_entries(mean[:, 0], mean[:, 1])
         spread = self._half_sums(w * centred**2)
         short = 1.0 - (mean[:, 1] - mean[:, 0])
-        block_value = self._half_weight.prod(axis=1) * short**2 + (
-            spread * self._half_weight[:, ::-1]
-        ).sum(axis=1)
+        within = (spread * self._half_weight[:, ::-1]).sum(axis=1)
+        block_value = self._half_weight.prod(axis=1) * short**2 + within
         self.value = float(self._scale * block_value.sum())
-        # sum_j w_j (1 - t_i + t_j) is W (short - centred_i) at an upper entry; W (short +
+        # sum_j w_j (1 - t_i + t_j) is W (short - centred_i) at an upper entry, W (short +
         # centred_j) at a lower one.
         slope = self._to_entries(short, -short) + centred
         self.gradient = blocks.add_to_rows(2.0 * self._scale * w * self._other_weight() * slope)
@@ -110,34 +105,24 @@ class SquaredPairs(_FactoredPairs):
         entry_u = u[self._blocks.rows]
         mean = self._half_sums(w * entry_u) / self._half_weight
         other = self._to_entries(mean[:, 1], mean[:, 0])
-        return self._blocks.add_to_rows(
-            2.0 * self._scale * w * self._other_weight() * (entry_u - other)
-        )
+        weight = 2.0 * self._scale * w * self._other_weight()
+        return self._blocks.add_to_rows(weight * (entry_u - other))
 
     def quadratic_form(self, U: Vector) -> Vector:
-        """u^T F''(s) u for each column u of U: twice the mean of (u_i - u_j)^2 over the pairs. All
-        columns at once.
-        """
+        """u^T F''(s) u, twice the mean of (u_i - u_j)^2 over the pairs, for each column u of U."""
         lower, upper = self._half_weight.T
-        entry, w = U[self._blocks.rows], self._blocks.weight[:, None]
-        # Within a block a constant does not count, and squares of a large one would leave nothing
-        # but rounding.
-        means = (
-            np.add.reduceat(w * entry, self._blocks.start[:-1], axis=0) / (lower + upper)[:, None]
-        )
-        entry -= np.repeat(means, np.diff(self._blocks.start), axis=0)
+        entry, w, start = U[self._blocks.rows], self._blocks.weight[:, None], self._blocks.start
+        # A constant within a block does not count, and its square would cancel.
+        means = np.add.reduceat(w * entry, start[:-1], axis=0) / (lower + upper)[:, None]
+        entry -= np.repeat(means, np.diff(start), axis=0)
         weighted = w * entry
         sums = np.add.reduceat(weighted, self._half_start, axis=0)
         squares = np.add.reduceat(weighted * entry, self._half_start, axis=0)
-        pairs = (
-            lower @ squares[1::2]
-            + upper @ squares[::2]
-            - 2.0 * np.einsum("bk,bk->k", sums[::2], sums[1::2])
-        )
+        products = np.einsum("bk,bk->k", sums[::2], sums[1::2])
+        pairs = lower @ squares[1::2] + upper @ squares[::2] - 2.0 * products
         return 2.0 * self._scale * np.maximum(pairs, 0.0)
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
-        return self._blocks.add_to_rows(
-            2.0 * self._scale * self._blocks.weight * self._other_weight()
-        )
+        w = self._blocks.weight
+        return self._blocks.add_to_rows(2.0 * self._scale * w * self._other_weight())

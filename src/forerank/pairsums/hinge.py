@@ -1,27 +1,26 @@
-"""All-pairs sums of the hinge and the squared hinge by one sort of the scores.
+"""All-pairs sums of the hinge and the squared hinge, by one sort of the scores.
 
-For an upper row i the pairs that cost something are those with lower rows j of score s_j > s_i - 1,
-and their margins fall short by m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over
-these active rows,
+For an upper row i the pairs with a loss are those with lower rows j of score s_j > s_i - 1, and
+m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active rows,
 
-    M0_i = sum_j w_j,    M1_i = sum_j w_j m_ij,    M2_i = sum_j w_j m_ij^2
-    (maths/pairsums.md, eq. 1)
+    M0_i = sum_j w_j,    M1_i = sum_j w_j m_ij,    M2_i = sum_j w_j m_ij^2    (maths/pairsums.md, eq. 1)
 
-Walking down the sorted upper scores the active set only grows and every m_ij grows by the same
-step, so the three are updated by adding non-negative terms alone: nothing cancels, however large
-the scores or their offset. The lower rows are the same walk on the negated scores.
+In one pass over the upper scores in descending order the active set only grows, and every m_ij
+grows by the same step, so the sums are updated by adding non-negative terms: nothing cancels,
+however large the scores. The lower rows are the same pass over the negated scores.
 
-    hinge           sum_ij w_i w_j m_ij    = sum_i w_i M1_i      slope at i: -w_i M0_i squared hinge
-    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i      slope at i: -2 w_i M1_i     curvature: 2 w_i M0_i
+    hinge            sum_ij w_i w_j m_ij    = sum_i w_i M1_i    slope at i: -w_i M0_i
+    squared hinge    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i    slope at i: -2 w_i M1_i
+                                                                curvature:   2 w_i M0_i
 
 A pair exactly on the margin (m_ij = 0) is not active. Cost: N log N for the sort, then N for value
 and slopes together and N for each curvature product.
 
-The sums at a target add up over sources: `margin_moments` of a row against chunks of sources, chunk
-by chunk, gives the same totals as against all of them, which is what out-of-core and distributed
-data need.
+The sums at a target add up over sources: `margin_moments` against chunks of sources, chunk by
+chunk, has the same totals as against all of them, as out-of-core and distributed data need.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -29,19 +28,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled, in_parallel
 from forerank._sorting import argsort, sort_by_group
-from forerank._typing import Vector
+from forerank._typing import Index, Vector
 from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["HingePairs", "SmoothedHingePairs", "margin_moments"]
 
 
 @compiled
-def _walk(t, s, w, sign, margin, m0, m1, m2, reach):  # type: ignore[no-untyped-def]
+def _moments(t, s, w, sign, margin, m0, m1, m2, n_active):  # type: ignore[no-untyped-def]
     """Fill M0, M1, M2 at the targets t from the sources s (both ascending).
 
-    sign = +1: targets are upper rows, walked downwards; -1: lower rows, walked upwards. A source is
-    active where the pair's score difference falls short of `margin`. reach[i] is the number of
-    active sources of target i, counted from the end at which the walk begins.
+    sign = +1: targets are upper rows, in descending order; -1: lower rows, in ascending order. A
+    source is active where the score difference of the pair is less than `margin`. n_active[i] is
+    the number of active sources of target i, counted from the end at which the pass begins.
     """
     step = -1 if sign > 0 else 1
     i = t.size - 1 if sign > 0 else 0
@@ -51,9 +50,9 @@ def _walk(t, s, w, sign, margin, m0, m1, m2, reach):  # type: ignore[no-untyped-
     previous = sign * t[i]
     for _ in range(t.size):
         here = sign * t[i]
-        fall = previous - here
-        a2 += fall * (2.0 * a1 + a0 * fall)
-        a1 += a0 * fall
+        change = previous - here
+        a2 += change * (2.0 * a1 + a0 * change)
+        a1 += a0 * change
         previous = here
         while active < s.size:
             m = margin - (here - sign * s[j])
@@ -65,7 +64,7 @@ def _walk(t, s, w, sign, margin, m0, m1, m2, reach):  # type: ignore[no-untyped-
             a2 += wm * m
             active += 1
             j += step
-        m0[i], m1[i], m2[i], reach[i] = a0, a1, a2, active
+        m0[i], m1[i], m2[i], n_active[i] = a0, a1, a2, active
         i += step
 
 
@@ -76,12 +75,10 @@ def margin_moments(
     *,
     targets_are: Literal["upper", "lower"],
 ) -> tuple[Vector, Vector, Vector]:
-    """M0, M1, M2 at each target, in the order given: the sums over active sources of w, w m and w
-    m^2.
+    """M0, M1, M2 at each target: the sums over active sources of w, w m and w m^2.
 
-    m = 1 - (upper - lower) over the pair that target and source form; a source is active where m >
-    0. The sums add up over chunks of sources. Cost: N log N in the number of targets and sources
-    together.
+    m = 1 - (upper - lower) over the pair of target and source; a source is active where m > 0. The
+    sums add up over chunks of sources. Cost: N log N in the number of targets and sources.
 
     Examples
     --------
@@ -95,25 +92,21 @@ def margin_moments(
     if w.shape != s.shape:
         raise ValueError(f"sources and weights must have one length; got {s.size} and {w.size}.")
     moments = np.zeros((3, t.size))
-    if t.size == 0 or s.size == 0:
-        return moments[0], moments[1], moments[2]
-    by_target, by_source = argsort(t), argsort(s)
-    sorted_moments = np.empty((3, t.size))
-    reach = np.empty(t.size, dtype=np.int64)
-    sign = 1.0 if targets_are == "upper" else -1.0
-    _walk(t[by_target], s[by_source], w[by_source], sign, 1.0, *sorted_moments, reach)
-    moments[:, by_target] = sorted_moments
+    if t.size and s.size:
+        by_target, by_source = argsort(t), argsort(s)
+        ascending, n_active = np.empty((3, t.size)), np.empty(t.size, dtype=np.int64)
+        sign = 1.0 if targets_are == "upper" else -1.0
+        _moments(t[by_target], s[by_source], w[by_source], sign, 1.0, *ascending, n_active)
+        moments[:, by_target] = ascending
     return moments[0], moments[1], moments[2]
 
 
 @compiled
-def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
-    """Walk one half of a block; adds slopes to `gradient` and returns the half's value (that of the
-    block).
-    """
+def _sum_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, n_active):  # type: ignore[no-untyped-def]
+    """Add the slopes at one half of a block to `gradient`; returns the value of the block."""
     m1 = np.empty(t.size)
     m2 = np.empty(t.size)
-    _walk(t, s, w_s, sign, margin, m0, m1, m2, reach)
+    _moments(t, s, w_s, sign, margin, m0, m1, m2, n_active)
     value = 0.0
     for e in range(t.size):
         slope = m0[e] if degree == 1 else 2.0 * m1[e]
@@ -123,31 +116,31 @@ def _walk_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, 
 
 
 @compiled
-def _walk_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, reach):  # type: ignore[no-untyped-def]
+def _sum_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, n_active):  # type: ignore[no-untyped-def]
     value = 0.0
     for b in range(split.size):
         lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        value += _walk_half(
+        value += _sum_half(
             t[upper], t[lower], rows[upper], w[upper], w[lower], 1.0,
-            degree, margin, scale, gradient, m0[upper], reach[upper],
+            degree, margin, scale, gradient, m0[upper], n_active[upper],
         )  # fmt: skip
-        _walk_half(
+        _sum_half(
             t[lower], t[upper], rows[lower], w[lower], w[upper], -1.0,
-            degree, margin, scale, gradient, m0[lower], reach[lower],
+            degree, margin, scale, gradient, m0[lower], n_active[lower],
         )  # fmt: skip
     return value
 
 
 @compiled
-def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
-    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of one half."""
+def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
+    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of a half."""
     step = -1 if sign > 0 else 1
     e = rows_t.size - 1 if sign > 0 else 0
     j = rows_s.size - 1 if sign > 0 else 0
     active = 0
     total = 0.0
     for _ in range(rows_t.size):
-        while active < reach[e]:
+        while active < n_active[e]:
             total += w_s[j] * u[rows_s[j]]
             active += 1
             j += step
@@ -156,47 +149,16 @@ def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out
 
 
 @compiled
-def _add_curvature(u, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
-    for b in range(split.size):
-        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        _add_half_curvature(
-            u,
-            rows[upper],
-            rows[lower],
-            w[upper],
-            w[lower],
-            1.0,
-            m0[upper],
-            reach[upper],
-            scale,
-            out,
-        )
-        _add_half_curvature(
-            u,
-            rows[lower],
-            rows[upper],
-            w[lower],
-            w[upper],
-            -1.0,
-            m0[lower],
-            reach[lower],
-            scale,
-            out,
-        )
-
-
-@compiled
-def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, out):  # type: ignore[no-untyped-def]
-    """`_add_half_curvature` for all columns of U in one walk."""
+def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
+    """`_add_half_curvature` for all columns of U in one pass."""
     step = -1 if sign > 0 else 1
     e = rows_t.size - 1 if sign > 0 else 0
     j = rows_s.size - 1 if sign > 0 else 0
     active = 0
     total = np.zeros(U.shape[1])
-    # Loops, not array expressions: numba takes two seconds longer to compile those, for the message
-    # of a wrong shape.
+    # Loops, not array expressions, which take numba two seconds longer to compile.
     for _ in range(rows_t.size):
-        while active < reach[e]:
+        while active < n_active[e]:
             for k in range(total.size):
                 total[k] += w_s[j] * U[rows_s[j], k]
             active += 1
@@ -207,33 +169,25 @@ def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, reach, scale, ou
 
 
 @compiled
-def _add_curvatures(U, rows, w, start, split, m0, reach, scale, out):  # type: ignore[no-untyped-def]
+def _add_curvature(u, rows, w, start, split, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
     for b in range(split.size):
-        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        _add_half_curvatures(
-            U,
-            rows[upper],
-            rows[lower],
-            w[upper],
-            w[lower],
-            1.0,
-            m0[upper],
-            reach[upper],
-            scale,
-            out,
-        )
-        _add_half_curvatures(
-            U,
-            rows[lower],
-            rows[upper],
-            w[lower],
-            w[upper],
-            -1.0,
-            m0[lower],
-            reach[lower],
-            scale,
-            out,
-        )
+        for sign in (1.0, -1.0):
+            lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+            own, other = (upper, lower) if sign > 0 else (lower, upper)
+            _add_half_curvature(
+                u, rows[own], rows[other], w[own], w[other], sign, m0[own], n_active[own], scale, out
+            )  # fmt: skip
+
+
+@compiled
+def _add_curvatures(U, rows, w, start, split, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(split.size):
+        for sign in (1.0, -1.0):
+            lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
+            own, other = (upper, lower) if sign > 0 else (lower, upper)
+            _add_half_curvatures(
+                U, rows[own], rows[other], w[own], w[other], sign, m0[own], n_active[own], scale, out
+            )  # fmt: skip
 
 
 class HingePairs:
@@ -264,97 +218,61 @@ class HingePairs:
         self._blocks, self._rows, self._weight = blocks, rows, weight
         self._scale = 1.0 / blocks.total_weight
         self._m0 = np.empty(self._rows.size)
-        self._reach = np.empty(self._rows.size, dtype=blocks.rows.dtype)
+        self._n_active = np.empty(self._rows.size, dtype=blocks.rows.dtype)
         self.gradient = np.zeros(blocks.n_rows)
-        self.value: float = self._walk(s[self._rows], degree, margin)
+        self.value: float = self._sum(s[self._rows], degree, margin)
 
-    def _walk(self, t: Vector, degree: int, margin: float) -> float:
-        """Fill gradient, M0 and reach; the two halves of a single block touch different rows, so
-        two threads may.
-        """
-        b, rows, w = self._blocks, self._rows, self._weight
+    def _sum(self, t: Vector, degree: int, margin: float) -> float:
+        """The value; fills gradient, M0 and numbers of active sources."""
+        b, rows, w, m0, n_active = self._blocks, self._rows, self._weight, self._m0, self._n_active
+        options = degree, margin, self._scale, self.gradient
         if b.n_blocks > 1:
-            return _walk_blocks(
-                t,
-                rows,
-                w,
-                b.start,
-                b.split,
-                degree,
-                margin,
-                self._scale,
-                self.gradient,
-                self._m0,
-                self._reach,
-            )
-        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
+            return _sum_blocks(t, rows, w, b.start, b.split, *options, m0, n_active)
 
         def half(own: slice, other: slice, sign: float) -> float:
-            return _walk_half(
-                t[own], t[other], rows[own], w[own], w[other], sign,
-                degree, margin, self._scale, self.gradient, self._m0[own], self._reach[own],
-            )  # fmt: skip
+            arrays = t[own], t[other], rows[own], w[own], w[other]
+            return _sum_half(*arrays, sign, *options, m0[own], n_active[own])
 
+        return self._both_halves(half)[0]
+
+    def _both_halves(self, half: Callable[[slice, slice, float], float]) -> tuple[float, float]:
+        """half(own, other, sign) for the upper and the lower half of a single block, which have
+        different rows, so that two threads may work on them.
+        """
+        split, end = self._blocks.split[0], self._rows.size
+        lower, upper = slice(0, split), slice(split, end)
         return in_parallel(
-            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size
-        )[0]
+            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=end
+        )
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u, for the squared hinge."""
-        out = np.zeros(u.size)
-        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
-        if b.n_blocks > 1:
-            _add_curvature(u, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
-            return out
-        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
-
-        def half(own: slice, other: slice, sign: float) -> None:
-            _add_half_curvature(
-                u,
-                rows[own],
-                rows[other],
-                w[own],
-                w[other],
-                sign,
-                self._m0[own],
-                self._reach[own],
-                scale,
-                out,
-            )
-
-        in_parallel(
-            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=rows.size
-        )
-        return out
+        return self._curvature(u, _add_curvature, _add_half_curvature)
 
     def curvature_matrix(self, U: Vector) -> Vector:
         """F''(s) U for the columns of U, for the squared hinge."""
-        out = np.zeros(U.shape)
-        b, rows, w, scale = self._blocks, self._rows, self._weight, 2.0 * self._scale
+        return self._curvature(U, _add_curvatures, _add_half_curvatures)
+
+    def _curvature(self, u: Vector, of_blocks: Callable, of_half: Callable) -> Vector:
+        out = np.zeros(u.shape)
+        b, rows, w, m0, n_active = self._blocks, self._rows, self._weight, self._m0, self._n_active
+        scale = 2.0 * self._scale
         if b.n_blocks > 1:
-            _add_curvatures(U, rows, w, b.start, b.split, self._m0, self._reach, scale, out)
+            of_blocks(u, rows, w, b.start, b.split, m0, n_active, scale, out)
             return out
-        lower, upper = slice(0, b.split[0]), slice(b.split[0], rows.size)
-        for own, other, sign in ((upper, lower, 1.0), (lower, upper, -1.0)):
-            _add_half_curvatures(
-                U,
-                rows[own],
-                rows[other],
-                w[own],
-                w[other],
-                sign,
-                self._m0[own],
-                self._reach[own],
-                scale,
-                out,
-            )
+
+        def half(own: slice, other: slice, sign: float) -> float:
+            arrays = rows[own], rows[other], w[own], w[other]
+            of_half(u, *arrays, sign, m0[own], n_active[own], scale, out)
+            return 0.0
+
+        self._both_halves(half)
         return out
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
-        by_entry = 2.0 * self._scale * self._weight * self._m0
         out = np.zeros(self._blocks.n_rows)
-        np.add.at(out, self._rows, by_entry)
+        np.add.at(out, self._rows, 2.0 * self._scale * self._weight * self._m0)
         return out
 
 
@@ -362,9 +280,8 @@ class SmoothedHingePairs:
     """The mean smoothed hinge of the given width over all pairs of `blocks`, at scores `s`.
 
     The smoothed hinge is a difference of two squared hinges, ((1 - t)_+^2 - (1 - width - t)_+^2) /
-    (2 width), so it takes one sort and two walks. The difference loses digits in the ratio of the
-    scores' span to the width, which is harmless on the way to a hinge solution, where both are
-    moderate.
+    (2 width), and takes one sort and two passes. Its relative rounding error grows with the ratio
+    of the span of the scores to the width, which is moderate near the solutions of the hinge.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, width: float) -> None:
@@ -393,8 +310,8 @@ class SmoothedHingePairs:
         return self._difference(self._outer.curvature_diagonal(), self._inner.curvature_diagonal())
 
 
-def _sorted_entries(blocks: PairBlocks, s: Vector) -> NDArray[np.intp]:
-    """Entries ordered by (half of a block, score)."""
+def _sorted_entries(blocks: PairBlocks, s: Vector) -> Index:
+    """Entries sorted by half of a block, then by score."""
     if blocks.n_blocks == 1:
         split = blocks.split[0]
         lower, upper = in_parallel(

@@ -1,9 +1,11 @@
-"""The mean logistic loss over all pairs: value, gradient and curvature from sums on a grid
-(`forerank.pairsums.logistic_grid`).
+"""The mean logistic loss over all pairs, from sums on a grid (`forerank.pairsums.logistic_grid`).
 
-Scores that span up to 128 share one grid, which one compiled call fills, convolves and reads; wider
-ones go through cells (`LogisticSources`); blocks with few pairs are summed pair by pair. Cost: N,
-with no sort.
+    F(s) = sum_ij w_i w_j log(1 + exp(s_j - s_i)) / sum_ij w_i w_j
+
+Value, gradient and curvature are kernel sums: at each entry of a block, a sum over the other half
+of a function of the score difference, with weights called charges. Scores that span up to 128 have
+one grid; wider ones are split into cells (`LogisticSources`); blocks with few pairs are summed pair
+by pair. Cost: N, with no sort.
 """
 
 import numpy as np
@@ -31,52 +33,48 @@ from forerank.pairsums.logistic_grid import (
 __all__ = ["LogisticPairs"]
 
 
-# A pair costs about as much as this many multiplications of a convolution, one for each pair of
-# nodes.
+# Pairs that cost as much as one multiplication of a convolution (one for each pair of nodes).
 _PAIRS_PER_PRODUCT = 1 / 40
 
 
-# The loop over pairs stands inside the loop over blocks: a function of its own would be compiled
-# twice.
-
-
 @compiled
-def _small_values_slopes(t, w, start, split, small, potential):  # type: ignore[no-untyped-def]
-    """The loss over all pairs of the small blocks; adds each entry's sum of slopes to `potential`."""
+def _small_values_slopes(t, w, start, split, small, sums):  # type: ignore[no-untyped-def]
+    """The loss over all pairs of the small blocks; adds each entry's sum of slopes to `sums`."""
     value = 0.0
     for b in range(split.size):
         if small[b]:
             total = 0.0
             for i in range(split[b], start[b + 1]):
-                t_i, w_i, sum_i = t[i], w[i], potential[i]
+                t_i, w_i, sum_i = t[i], w[i], sums[i]
                 for j in range(start[b], split[b]):
                     loss, slope, _ = logistic_kernel(t_i - t[j])
                     total += w_i * w[j] * loss
                     sum_i += w[j] * slope
-                    potential[j] += w_i * slope
-                potential[i] = sum_i
+                    sums[j] += w_i * slope
+                sums[i] = sum_i
             value += total
     return value
 
 
 @compiled
-def _small_curvatures(t, q, start, split, small, potential):  # type: ignore[no-untyped-def]
+def _small_curvatures(t, q, start, split, small, sums):  # type: ignore[no-untyped-def]
+    """Add each entry's sum of charges times curvatures in the small blocks to `sums`."""
     for b in range(split.size):
         if small[b]:
             for i in range(split[b], start[b + 1]):
-                t_i, q_i, sum_i = t[i], q[i], potential[i]
+                t_i, q_i, sum_i = t[i], q[i], sums[i]
                 for j in range(start[b], split[b]):
                     curvature = logistic_kernel(t_i - t[j])[2]
                     sum_i += q[j] * curvature
-                    potential[j] += q_i * curvature
-                potential[i] = sum_i
+                    sums[j] += q_i * curvature
+                sums[i] = sum_i
 
 
 class LogisticPairs:
     """The mean logistic loss over all pairs of `blocks`, at scores `s`.
 
-    `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much
-    again. Blocks of up to `few_pairs` pairs are summed pair by pair.
+    `value` and `gradient` (by row) are computed at once; `curvature_product` costs about as much.
+    Blocks of up to `few_pairs` pairs are summed pair by pair.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, few_pairs: float = FEW_PAIRS) -> None:
@@ -101,10 +99,9 @@ class LogisticPairs:
         if self._small.any():
             value += _small_values_slopes(self._t, w, b.start, b.split, self._small, slopes)
         for block in self._large:
-            (loss, slopes[block.upper]), (slopes[block.lower],) = block.sums(
-                w, (LOSS, SLOPE), (SLOPE,)
-            )
-            value += float(w[block.upper] @ loss)
+            at_upper, at_lower = block.sums(w, (LOSS, SLOPE), (SLOPE,))
+            slopes[block.upper], slopes[block.lower] = at_upper[1], at_lower[0]
+            value += float(w[block.upper] @ at_upper[0])
         return self._scale * value, slopes
 
     def _curvature_sums(self, q: Vector) -> Vector:
@@ -118,9 +115,7 @@ class LogisticPairs:
         return out
 
     def _by_row(self, sums: Vector) -> Vector:
-        """Weigh each entry's sum by its own weight and the scale, and add up the entries of each
-        row.
-        """
+        """The sums times weight and scale of their entry, added up by row."""
         b = self._blocks
         sums *= self._scale
         if not b.unweighted:
@@ -134,19 +129,15 @@ class LogisticPairs:
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""
-        u_entry = u[self._blocks.rows]
-        sums = self._curvature_sums(
-            u_entry if self._blocks.unweighted else self._blocks.weight * u_entry
-        )
+        b, u_entry = self._blocks, u[self._blocks.rows]
+        sums = self._curvature_sums(u_entry if b.unweighted else b.weight * u_entry)
         u_entry *= self._entry_curvature()
         u_entry -= sums
         return self._by_row(u_entry)
 
     def curvature_matrix(self, U: Vector) -> Vector:
-        """F''(s) U for the columns of U, roughly: scores are rounded to bins, which is enough for a
-        preconditioner.
-
-        Cost: that of reading U, and no more than a few hundred bins.
+        """F''(s) U for the columns of U, approximately: scores are rounded to at most 512 bins,
+        which is enough for a preconditioner. Cost: that of reading U.
         """
         b, w = self._blocks, self._blocks.weight
         out = np.zeros(U.shape)
@@ -158,7 +149,7 @@ class LogisticPairs:
             for own, other in ((lower, upper), (upper, lower)):
                 charges = np.zeros((n_bins, U.shape[1] + 1))
                 _add_to_bins(U, b.rows[other], w[other], bins[other], charges)
-                _subtract_bins(U, b.rows[own], w[own], bins[own], kernel @ charges, out)
+                _add_from_bins(U, b.rows[own], w[own], bins[own], kernel @ charges, out)
         out *= self._scale
         return out
 
@@ -168,9 +159,7 @@ class LogisticPairs:
 
 
 def _cheap_pairs(t: Vector, blocks: PairBlocks) -> Vector:
-    """How many pairs cost as much as the convolution of each block's grid, whose length is the span
-    of its scores.
-    """
+    """For each block, the number of pairs that costs as much as the convolution of its grid."""
     longest = NARROW * STEPS_PER_UNIT
     cheap = np.zeros(blocks.n_blocks)
     if blocks.n_pairs.min(initial=longest**2) <= longest**2 * _PAIRS_PER_PRODUCT:
@@ -180,9 +169,7 @@ def _cheap_pairs(t: Vector, blocks: PairBlocks) -> Vector:
 
 
 def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, float]:
-    """Each score's bin within the entries begin .. end - 1, of width 1/4, or wider where there
-    would be over 512.
-    """
+    """The bins of the scores of entries begin .. end - 1, their number and width (1/4 or more)."""
     low, high = t[begin:end].min(), t[begin:end].max()
     width = max(0.25, (high - low) / 511)
     return ((t - low) / width).astype(np.int64), int((high - low) / width) + 1, width
@@ -200,8 +187,8 @@ def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
-    """Add w_i (total_i u_i - sum_i) to each row, with sums and totals looked up by bin."""
+def _add_from_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
+    """Add w_i (total_i u_i - sum_i) to each row, with the sums and totals of its bin."""
     d = U.shape[1]
     for e in range(rows.size):
         u, c, o = U[rows[e]], sums[bins[e]], out[rows[e]]
@@ -209,13 +196,8 @@ def _subtract_bins(U, rows, w, bins, sums, out):  # type: ignore[no-untyped-def]
             o[k] += w[e] * (c[d] * u[k] - c[k])
 
 
-def _rows(tables: Vector, orders: tuple[int, ...]) -> Vector:
-    """Successive rows of a table, without a copy."""
-    return tables[orders[0] : orders[-1] + 1]
-
-
 class _Block:
-    """One large block: kernel sums at either half from charges on the other."""
+    """Kernel sums of one large block, at either half from charges on the other."""
 
     def __init__(self, blocks: PairBlocks, k: np.intp, t: Vector) -> None:
         self.lower = slice(blocks.start[k], blocks.split[k])
@@ -231,29 +213,18 @@ class _Block:
     def sums(
         self, q: Vector, at_upper: tuple[int, ...], at_lower: tuple[int, ...]
     ) -> tuple[Vector, Vector]:
-        """The kernels named by `at_upper` at the upper rows, and those named by `at_lower` at the
-        lower rows.
+        """Sums of the kernels `at_upper` at the upper rows, and of `at_lower` at the lower rows.
+
+        Kernels are successive numbers of LOSS, SLOPE and CURVATURE.
         """
         q_lower, q_upper = q[self.lower], q[self.upper]
         if self._n_intervals:
-            grid = self._left, self._n_intervals
+            upper_tables = TABLES[at_upper[0] : at_upper[-1] + 1]
+            lower_tables = REVERSED_TABLES[at_lower[0] : at_lower[-1] + 1]
+            t_lower, t_upper, grid = self._t_lower, self._t_upper, (self._left, self._n_intervals)
             return in_parallel(
-                lambda: narrow_sums(
-                    self._t_upper,
-                    self._t_lower,
-                    q_lower,
-                    *grid,
-                    _rows(TABLES, at_upper),
-                    POLYNOMIALS,
-                ),
-                lambda: narrow_sums(
-                    self._t_lower,
-                    self._t_upper,
-                    q_upper,
-                    *grid,
-                    _rows(REVERSED_TABLES, at_lower),
-                    POLYNOMIALS,
-                ),
+                lambda: narrow_sums(t_upper, t_lower, q_lower, *grid, upper_tables, POLYNOMIALS),
+                lambda: narrow_sums(t_lower, t_upper, q_upper, *grid, lower_tables, POLYNOMIALS),
                 work=q.size,
             )
         lower = LogisticSources(self._t_lower, q_lower, _cells=self._cells_lower)
