@@ -1,9 +1,9 @@
-"""Data sets of the papers that OpenML has, as archives for FORERANK_DATA.
+"""Download data sets of the papers from OpenML, as archives for FORERANK_DATA.
 
-python -m benchmarks.fetch_data DIRECTORY [NAME ...]     # all of them, or these; needs a network
+python -m benchmarks.fetch_data DIRECTORY [NAME ...]     # all, or those named; needs a network
 
-What is fetched is checked: as many rows, and as many positive ones, as the papers count. The format
-is in docs/data-sets.md.
+The numbers of rows and of positive rows must be those of the papers. docs/data-sets.md describes
+the format.
 """
 
 import argparse
@@ -24,37 +24,37 @@ _ALL = (None, None)
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set is on OpenML, and what becomes of it.
+    """A data set on OpenML, and how it is converted.
 
     Attributes
     ----------
     where : dict
         Name and version, or number, for `fetch_openml`.
     rows : int
-        Of the archive, after the cut.
+        Rows of the archive.
     positives : int or None
-        Rows of them that are positive; None where the target is a number.
+        Number of positive rows; None where the target is a number.
     positive : tuple of str
-        Labels of the positive class; where there is none, the class of that many rows.
-    cut : pair of int or None
-        Rows that are taken: the first, and the one after the last.
+        Labels of the positive class; by default the label that has `positives` rows.
+    span : pair of int or None
+        The first row to use, and the one after the last.
     columns : pair of int or None
-        Columns that are taken, alike.
+        The first column to use, and the one after the last.
     codes : bool
-        Whether values of nominal columns are numbers to be taken as they are.
+        Whether values of nominal columns are numbers, to be used unchanged.
     both : bool
-        Whether a nominal column of two values becomes two columns, as longer ones do, and not one.
+        Whether a nominal column of two values becomes two columns instead of one.
     scale : float
-        By which values are divided.
+        Divisor of the values.
     sparse, classes : bool
-        Whether X is stored as a sparse matrix, and the labels as they were in `y_class`.
+        Whether X is stored as a sparse matrix, and the original labels as `y_class`.
     """
 
     where: dict[str, Any]
     rows: int
     positives: int | None = None
     positive: tuple[str, ...] = field(default=())
-    cut: tuple[int | None, int | None] = _ALL
+    span: tuple[int | None, int | None] = _ALL
     columns: tuple[int | None, int | None] = _ALL
     codes: bool = False
     both: bool = False
@@ -69,12 +69,8 @@ def _first(
     return Source({"name": name, "version": 1}, rows, positives, positive, **more)
 
 
-_PIXELS = {
-    "columns": (0, 780),
-    "scale": 255.0,
-    "sparse": True,
-    "classes": True,
-}  # the others are always empty
+# The last four of the 784 pixels are always zero.
+_PIXELS: dict[str, Any] = {"columns": (0, 780), "scale": 255.0, "sparse": True, "classes": True}
 SOURCES = {
     "bank": _first("bank-marketing", 45_211, 5_289, "2", both=True),
     "breast_cancer": _first("breast-cancer", 286, 85, "recurrence-events"),
@@ -90,8 +86,8 @@ SOURCES = {
     "hepatitis": _first("hepatitis", 155, 32, "DIE"),
     "ionosphere": _first("ionosphere", 351, 126, "b"),
     "letter": _first("letter", 20_000, 789, "A"),
-    "mnist_0": _first("mnist_784", 60_000, 5_923, "0", cut=(0, 60_000), **_PIXELS),
-    "mnist_0_test": _first("mnist_784", 10_000, 980, "0", cut=(60_000, None), **_PIXELS),
+    "mnist_0": _first("mnist_784", 60_000, 5_923, "0", span=(0, 60_000), **_PIXELS),
+    "mnist_0_test": _first("mnist_784", 10_000, 980, "0", span=(60_000, None), **_PIXELS),
     "reg_abalone": _first("abalone", 4_177),
     "reg_auto_mpg": _first("autoMpg", 398),
     "reg_boston_housing": _first("boston", 506, codes=True),
@@ -109,10 +105,10 @@ SOURCES = {
 def archive(source: Source) -> dict[str, np.ndarray]:
     """The arrays of a data set, fetched, converted and checked."""
     fetched = fetch_openml(**source.where, as_frame=True, parser="auto")
-    target = pd.Series(fetched.target).reset_index(drop=True).iloc[slice(*source.cut)]
-    matrix, names = numbers(fetched.data.reset_index(drop=True).iloc[slice(*source.cut)], source)
+    target = pd.Series(fetched.target).reset_index(drop=True).iloc[slice(*source.span)]
+    matrix, names = numbers(fetched.data.reset_index(drop=True).iloc[slice(*source.span)], source)
     if len(target) != source.rows:
-        raise ValueError(f"{source.rows:,} rows are expected, and there are {len(target):,}")
+        raise ValueError(f"{source.rows:,} rows were expected, found {len(target):,}")
     found: dict[str, np.ndarray] = {}
     if source.positives is None:
         found["y"] = target.astype(str).astype(np.float64).to_numpy()
@@ -133,17 +129,15 @@ def archive(source: Source) -> dict[str, np.ndarray]:
 
 
 def positive_rows(target: pd.Series, source: Source) -> np.ndarray:
-    """True for the rows of the positive class, of which there must be as many as expected."""
-    words = target.astype(str).str.strip("'\" ")
-    counts = words.value_counts()
-    labels = source.positive or tuple(counts.index[counts == source.positives])
-    hits = words.isin(labels).to_numpy()
-    if hits.sum() != source.positives:
+    """True for the rows of the positive class; their number must be the expected one."""
+    labels = target.astype(str).str.strip("'\" ")
+    counts = labels.value_counts()
+    positive = source.positive or tuple(counts.index[counts == source.positives])
+    is_positive = labels.isin(positive).to_numpy()
+    if is_positive.sum() != source.positives:
         shown = ", ".join(f"{label} ({count:,})" for label, count in counts.items())
-        raise ValueError(
-            f"{source.positives:,} positive rows are expected, and the classes are {shown}"
-        )
-    return hits
+        raise ValueError(f"{source.positives:,} positive rows were expected, found {shown}")
+    return is_positive
 
 
 def numbers(frame: pd.DataFrame, source: Source) -> tuple[np.ndarray, list[str]]:
@@ -157,12 +151,12 @@ def numbers(frame: pd.DataFrame, source: Source) -> tuple[np.ndarray, list[str]]
         if source.codes or pd.api.types.is_numeric_dtype(column.dtype):
             columns[str(name)] = pd.to_numeric(column.astype(str), errors="coerce").to_numpy()
             continue
-        words = column.astype("category").cat.remove_unused_categories()
-        values = list(words.cat.categories)
+        nominal = column.astype("category").cat.remove_unused_categories()
+        values = list(nominal.cat.categories)
         if len(values) == 2 and not source.both:
-            columns[str(name)] = np.where(words.isna(), np.nan, words.cat.codes)
+            columns[str(name)] = np.where(nominal.isna(), np.nan, nominal.cat.codes)
         else:
-            columns |= {f"{name}={value}": (words == value).to_numpy() for value in values}
+            columns |= {f"{name}={value}": (nominal == value).to_numpy() for value in values}
     matrix = np.column_stack([each.astype(np.float32) for each in columns.values()])
     return matrix / np.float32(source.scale), list(columns)
 
@@ -170,20 +164,20 @@ def numbers(frame: pd.DataFrame, source: Source) -> tuple[np.ndarray, list[str]]
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fetch data sets of the papers from OpenML.")
     parser.add_argument(
-        "directory", type=Path, help="where the archives go: what FORERANK_DATA is to name"
+        "directory", type=Path, help="folder for the archives; set FORERANK_DATA to it"
     )
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"by default all of {', '.join(SOURCES)}"
     )
-    chosen = parser.parse_args(arguments)
-    if unknown := sorted(set(chosen.names) - set(SOURCES)):
+    args = parser.parse_args(arguments)
+    if unknown := sorted(set(args.names) - set(SOURCES)):
         parser.error(f"there is no {', '.join(unknown)}; choose among {', '.join(SOURCES)}")
-    chosen.directory.mkdir(parents=True, exist_ok=True)
+    args.directory.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for name in chosen.names or SOURCES:
-        path = chosen.directory / f"{name}.npz"
+    for name in args.names or SOURCES:
+        path = args.directory / f"{name}.npz"
         if path.exists():
-            print(f"{name}: is there already")
+            print(f"{name}: exists already")
             continue
         try:
             arrays = archive(SOURCES[name])

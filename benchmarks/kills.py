@@ -1,9 +1,8 @@
-"""Kill `forerank fit` at random moments, a hundred times: the model file is whole or not there, and
-nothing else is.
+"""Kill `forerank fit` at random moments: afterwards the model file is complete or does not exist.
 
 python -m benchmarks.kills [--times 100]
 
-Half of the moments lie anywhere in the life of the command, half in its last third, when it writes.
+Half of the moments lie anywhere in the run of the command, half in its last third, when it writes.
 """
 
 import argparse
@@ -29,56 +28,46 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=100)
     times = parser.parse_args().times
     rng = np.random.default_rng(0)
-    seen: Counter = Counter()
+    counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as directory:
         table, _ = write_tables(Path(directory))
         out = Path(directory) / "out" / "m.forerank"
-        command = [
-            sys.executable,
-            "-m",
-            "forerank",
-            "fit",
-            table,
-            "-t",
-            "diagnosis",
-            "-o",
-            out,
-            "--force",
-            "-q",
-        ]
+        options = ["-t", "diagnosis", "-o", str(out), "--force", "-q"]
+        command = [sys.executable, "-m", "forerank", "fit", str(table), *options]
         begin = perf_counter()
-        subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
-        life = perf_counter() - begin
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        seconds = perf_counter() - begin
         for k in track(range(times), description="Killing"):
-            if k % 2:  # every other time there is no model yet
+            if k % 2:  # every other time no model exists before
                 out.unlink(missing_ok=True)
-            moment = life * (rng.uniform(0.0, 1.0) if k % 4 < 2 else rng.uniform(0.65, 1.05))
-            before = out.exists()
-            child = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL)
-            try:
-                child.wait(moment)
-                seen["ended by itself"] += 1
-            except subprocess.TimeoutExpired:
-                os.kill(child.pid, signal.SIGKILL)
-                child.wait()
-                seen["killed"] += 1
-            try:
-                load_model(out)
-                seen["a whole model"] += 1
-            except ModelFileError as error:
-                seen[
-                    "no model"
-                    if "no such file" in str(error) and not before
-                    else f"DAMAGED: {error}"
-                ] += 1
-        left = sorted({path.suffix for path in out.parent.iterdir()} - {out.suffix})
-        print(
-            dict(seen),
-            "left beside it:",
-            len(list(out.parent.glob(".*.part"))),
-            "unfinished files",
-            left,
-        )
+            moment = seconds * (rng.uniform(0.0, 1.0) if k % 4 < 2 else rng.uniform(0.65, 1.05))
+            existed = out.exists()
+            counts[_run(command, moment)] += 1
+            counts[_state(out, existed)] += 1
+        parts = len(list(out.parent.glob(".*.part")))
+        others = sorted({path.suffix for path in out.parent.iterdir()} - {out.suffix})
+        print(dict(counts), f"unfinished files: {parts}, other files: {others}")
+
+
+def _run(command: list[str], moment: float) -> str:
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        child.wait(moment)
+    except subprocess.TimeoutExpired:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        return "killed"
+    return "ended before"
+
+
+def _state(out: Path, existed: bool) -> str:
+    if not out.exists() and not existed:
+        return "no model"
+    try:
+        load_model(out)
+    except ModelFileError as error:
+        return f"DAMAGED: {error}"
+    return "a complete model"
 
 
 if __name__ == "__main__":

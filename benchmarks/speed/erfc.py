@@ -1,5 +1,4 @@
-"""Sums of erfc to a precision against the double loop compiled the same way, and their growth in
-time and memory.
+"""Sums of erfc to a given precision against a compiled double loop; growth in time and memory.
 
 scripts/bench erfc [--points 51200] [--largest 10_000_000] [--all-targets]
 """
@@ -9,19 +8,11 @@ import tracemalloc
 from time import perf_counter
 
 import numpy as np
+from _timing import best
 from rich.console import Console
 from rich.table import Table
 
 from forerank.pairsums import erfc_sum, erfc_sum_direct
-
-
-def best(call, repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        clock = perf_counter()
-        call()
-        seconds.append(perf_counter() - clock)
-    return min(seconds)
 
 
 def points(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Gridded sums over all pairs against the double loop compiled the same way, and their growth.
+"""Logistic sums over all pairs on a grid against a compiled double loop; growth in time.
 
 scripts/bench sums [--rows 51200] [--largest 10_000_000]
 """
@@ -7,6 +7,7 @@ import argparse
 from time import perf_counter
 
 import numpy as np
+from _timing import best
 from numba import njit
 from rich.console import Console
 from rich.table import Table
@@ -30,15 +31,6 @@ def double_loop(upper, lower):
     return value / pairs, np.concatenate((g_lower, g_upper)) / pairs
 
 
-def best(call, repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        clock = perf_counter()
-        call()
-        seconds.append(perf_counter() - clock)
-    return min(seconds)
-
-
 def problem(n_per_side: int) -> tuple[np.ndarray, PairBlocks]:
     rng = np.random.default_rng(0)
     positive = np.repeat([0, 1], n_per_side)
@@ -46,16 +38,16 @@ def problem(n_per_side: int) -> tuple[np.ndarray, PairBlocks]:
 
 
 def timings(n: int) -> tuple[float, float, float]:
-    """Seconds for the gridded value and gradient, its curvature product, and the sorted value and
-    gradient.
+    """Seconds of the logistic value and gradient, of its curvature product, and of the value and
+    gradient of the squared hinge.
     """
     s, blocks = problem(n // 2)
     u = np.cos(np.arange(s.size))
-    there = LogisticPairs(blocks, s)
-    there.curvature_product(u)
+    sums = LogisticPairs(blocks, s)
+    sums.curvature_product(u)
     return (
         best(lambda: LogisticPairs(blocks, s), 5),
-        best(lambda: there.curvature_product(u), 5),
+        best(lambda: sums.curvature_product(u), 5),
         best(lambda: HingePairs(blocks, s, 2), 5),
     )
 
@@ -75,13 +67,13 @@ def main() -> None:
     value, gradient = double_loop(s[args.rows :], s[: args.rows])
     loop = perf_counter() - clock
     grid = best(lambda: LogisticPairs(blocks, s), 15)
-    there = LogisticPairs(blocks, s)
+    sums = LogisticPairs(blocks, s)
     console.print(
         f"{args.rows:,} x {args.rows:,} logistic terms, value and all slopes: double loop "
         f"{loop:.3f} s, grid {1000 * grid:.3f} ms, {loop / grid:,.0f} times faster"
     )
-    slope_error = np.abs(there.gradient - gradient).max() / np.abs(gradient).max()
-    value_error = abs(there.value - value) / value
+    slope_error = np.abs(sums.gradient - gradient).max() / np.abs(gradient).max()
+    value_error = abs(sums.value - value) / value
     console.print(f"relative error: value {value_error:.1e}, slopes {slope_error:.1e}")
     table = Table(title="Growth (value and gradient; curvature product)")
     for column in (

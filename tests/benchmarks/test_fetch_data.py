@@ -1,6 +1,4 @@
-"""Data sets of OpenML become archives that `forerank.data.datasets` reads; OpenML itself is not
-asked.
-"""
+"""Data sets of OpenML become archives that `forerank.data.datasets` reads; nothing is downloaded."""
 
 import importlib.util
 import sys
@@ -15,7 +13,7 @@ from sklearn.utils import Bunch
 from forerank.data import datasets
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "fetch_data.py"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the benchmarks are not here")
+pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="benchmarks/ is not part of this copy")
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def fetch_data(monkeypatch):
     return module
 
 
-def test_words_become_numbers(fetch_data):
+def test_nominal_columns_become_numbers(fetch_data):
     found = fetch_data.archive(fetch_data.Source({"name": "x"}, 4, 1, ("g",)))
     assert found["feature_names"].tolist() == [
         "age",
@@ -73,7 +71,7 @@ def test_words_become_numbers(fetch_data):
 
 
 def test_parts_of_a_data_set(fetch_data):
-    options = {"cut": (2, None), "columns": (0, 1), "scale": 2.0, "sparse": True, "classes": True}
+    options = {"span": (2, None), "columns": (0, 1), "scale": 2.0, "sparse": True, "classes": True}
     found = fetch_data.archive(fetch_data.Source({"name": "digits"}, 2, 1, ("2",), **options))
     assert_array_equal(found["X_data"], [1.5, 2.0])
     assert_array_equal(found["X_shape"], [2, 1])
@@ -82,16 +80,14 @@ def test_parts_of_a_data_set(fetch_data):
     assert_array_equal(target, [3.0, 1.0, 2.0, 1.0])
 
 
-def test_what_is_not_the_data_set_of_the_papers_is_refused(fetch_data):
-    with pytest.raises(ValueError, match="5 rows are expected, and there are 4"):
+def test_other_data_sets_than_those_of_the_papers_are_refused(fetch_data):
+    with pytest.raises(ValueError, match="5 rows were expected, found 4"):
         fetch_data.archive(fetch_data.Source({"name": "x"}, 5, 1, ("g",)))
-    with pytest.raises(
-        ValueError, match=r"2 positive rows are expected, and the classes are b \(3\), g \(1\)"
-    ):
+    with pytest.raises(ValueError, match=r"2 positive rows were expected, found b \(3\), g \(1\)"):
         fetch_data.archive(fetch_data.Source({"name": "x"}, 4, 2, ("g",)))
 
 
-def test_the_command_writes_what_the_library_reads(fetch_data, tmp_path, monkeypatch, capsys):
+def test_archives_can_be_read_by_the_library(fetch_data, tmp_path, monkeypatch, capsys):
     sources = {
         "dense": fetch_data.Source({"name": "x"}, 4, 1, ("g",)),
         "sparse": fetch_data.Source({"name": "x"}, 4, 1, ("g",), columns=(3, 4), sparse=True),
@@ -105,7 +101,7 @@ def test_the_command_writes_what_the_library_reads(fetch_data, tmp_path, monkeyp
     assert datasets.load("sparse").X.sum() == 2.0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dense.npz", "sparse.npz"]
     assert fetch_data.main([str(tmp_path), "dense"]) == 0
-    assert "is there already" in capsys.readouterr().out
+    assert "exists already" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         fetch_data.main([str(tmp_path), "nothing"])
 

@@ -9,151 +9,96 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-needs_data = pytest.mark.skipif(
+pytestmark = pytest.mark.skipif(
     not os.environ.get("FORERANK_DATA") or not (ROOT / "benchmarks").is_dir(),
-    reason="FORERANK_DATA is not set, or the benchmarks are not here",
+    reason="FORERANK_DATA is not set, or benchmarks/ is not part of this copy",
 )
 
 
-def reproduce(paper, *arguments, package="benchmarks.papers"):
-    return subprocess.run(
-        [sys.executable, "-m", f"{package}.{paper}", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+def run(paper, out, *arguments, package="benchmarks.papers"):
+    options = ["--quick", "--out", out, *arguments]
+    command = [sys.executable, "-m", f"{package}.{paper}", *map(str, options)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@needs_data
-def test_shen2013(tmp_path):
-    done = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path)
+def page_of(paper, out, *arguments, **options):
+    """The page that a quick run writes."""
+    done = run(paper, out, *arguments, **options)
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / "shen2013.md").read_text()
-    for part in (
-        "Table 2",
-        "Table 3",
-        "Table 4",
-        "Table 5",
-        "Figure 1",
-        "Figure 2",
-        "Figure 3",
-        "Commit",
-    ):
-        assert part in page
+    return (out / f"{paper}.md").read_text()
+
+
+def check_parts(page, out, parts, figures):
+    assert [part for part in (*parts, "Commit") if part not in page] == []
+    for name in figures:
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def recorded(out):
+    return (out / "results.jsonl").read_text().splitlines()
+
+
+def test_shen2013(tmp_path):
+    letter = ("--data", "letter")
+    page = page_of("shen2013", tmp_path, *letter)
+    parts = [f"Table {k}" for k in (2, 3, 4, 5)] + [f"Figure {k}" for k in (1, 2, 3)]
+    check_parts(page, tmp_path, parts, ["figure1", "figure2", "figure3"])
     # Every method reaches the paper's AUC on this data set, also with one fold and two pools.
     assert "Cells more than 0.005 below the paper: none." in page
     assert "did not reach their tolerance: none" in page
-    for number in (1, 2, 3):
-        assert (tmp_path / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
 
-    # A second run takes up what is there: only the record that an interruption cut short is made
-    # again.
-    results = tmp_path / "results.jsonl"
-    lines = results.read_text().splitlines()
-    results.write_text("\n".join([*lines[:-1], lines[-1][:100]]))
-    again = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert results.read_text().splitlines() == lines
+    # A second run resumes: only the task with an incomplete line is done again.
+    lines = recorded(tmp_path)
+    (tmp_path / "results.jsonl").write_text("\n".join([*lines[:-1], lines[-1][:100]]))
+    page_of("shen2013", tmp_path, *letter)
+    assert recorded(tmp_path) == lines
 
-    other = reproduce("shen2013", "--quick", "--data", "letter", "--out", tmp_path, "--pools", 3)
+    other = run("shen2013", tmp_path, *letter, "--pools", 3)
     assert other.returncode != 0
     assert "the record of another benchmark" in other.stderr
 
 
-@needs_data
 def test_li2014(tmp_path):
-    done = reproduce("li2014", "--quick", "--data", "diabetes", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "li2014.md").read_text()
-    for part in (
-        "Table 1",
-        "Table 2",
-        "Figure 1",
-        "InfinitePush",
-        "AATP",
-        "best or tied",
-        "Commit",
-    ):
-        assert part in page
+    page = page_of("li2014", tmp_path, "--data", "diabetes")
+    parts = ["Table 1", "Table 2", "Figure 1", "InfinitePush", "AATP", "best or tied"]
+    check_parts(page, tmp_path, parts, ["figure1"])
     assert "did not reach their tolerance: none" in page
-    assert (tmp_path / "figure1.png").read_bytes().startswith(b"\x89PNG")
 
-    # More trials add to those that are there.
-    lines = (tmp_path / "results.jsonl").read_text().splitlines()
-    again = reproduce("li2014", "--quick", "--data", "diabetes", "--out", tmp_path, "--trials", 3)
-    assert again.returncode == 0, again.stderr
-    longer = (tmp_path / "results.jsonl").read_text().splitlines()
-    assert longer[: len(lines)] == lines
-    assert len(longer) == len(lines) + 7
+    # More trials add to those that are recorded.
+    lines = recorded(tmp_path)
+    page_of("li2014", tmp_path, "--data", "diabetes", "--trials", 3)
+    assert recorded(tmp_path)[: len(lines)] == lines
+    assert len(recorded(tmp_path)) == len(lines) + 7
 
 
-@needs_data
 def test_raykar2007(tmp_path):
-    done = reproduce(
-        "raykar2007", "--quick", "--data", "machine-cpu", "randnet 1000", "--out", tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "raykar2007.md").read_text()
-    for part in (
-        "Table 1",
-        "Table 2",
-        "Table 3",
-        "Table 4",
-        "Figure 2",
-        "Figure 3",
-        "RankSVM quadratic",
-        "Commit",
-    ):
-        assert part in page
-    assert (
-        "the columns alone: RankNCG fast within one published deviation or above on 1 of 1 real "
-        "sets" in page
-    )
+    data = ("--data", "machine-cpu", "randnet 1000")
+    page = page_of("raykar2007", tmp_path, *data)
+    parts = ["Table 1", "Table 2", "Table 3", "Table 4", "Figure 2", "Figure 3"]
+    check_parts(page, tmp_path, [*parts, "RankSVM quadratic"], ["figure2", "figure3"])
+    fine = "RankNCG fast within one published deviation or above on 1 of 1 real sets"
+    assert f"the columns alone: {fine}" in page
     assert "Fits of the tables that did not reach their tolerance: none." in page
-    for number in (2, 3):
-        assert (tmp_path / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
-    lines = (tmp_path / "results.jsonl").read_text().splitlines()
-    again = reproduce(
-        "raykar2007", "--quick", "--data", "machine-cpu", "randnet 1000", "--out", tmp_path
-    )
-    assert again.returncode == 0, again.stderr
-    assert (tmp_path / "results.jsonl").read_text().splitlines() == lines
+    lines = recorded(tmp_path)
+    page_of("raykar2007", tmp_path, *data)
+    assert recorded(tmp_path) == lines
 
 
-@needs_data
 def test_kotlowski2011(tmp_path):
-    done = reproduce("kotlowski2011", "--quick", "--data", "haberman", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "kotlowski2011.md").read_text()
-    for part in ("Table 1", "Figure 1", "When do pairs pay?", "all-pairs squared hinge", "Commit"):
-        assert part in page
+    page = page_of("kotlowski2011", tmp_path, "--data", "haberman")
+    parts = ["Table 1", "Figure 1", "When do pairs pay?", "all-pairs squared hinge"]
+    check_parts(page, tmp_path, parts, ["figure1", "study"])
     assert "Table 1, logistic: within 0.01 of the paper or below on 1 of 1 sets." in page
     assert "did not reach their tolerance: none" in page
-    for name in ("figure1", "study"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
-@needs_data
 def test_donmez2009(tmp_path):
-    done = reproduce("donmez2009", "--quick", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "donmez2009.md").read_text()
-    for part in ("Table 1", "Table 2", "Figure 3", "LossMin", "Greedy would choose", "Commit"):
-        assert part in page
-    assert (tmp_path / "figure3-mq2008.png").read_bytes().startswith(b"\x89PNG")
+    page = page_of("donmez2009", tmp_path)
+    parts = ["Table 1", "Table 2", "Figure 3", "LossMin", "Greedy would choose"]
+    check_parts(page, tmp_path, parts, ["figure3-mq2008"])
 
 
-@needs_data
 def test_reviews(tmp_path):
-    done = reproduce("reviews", "--quick", "--out", tmp_path, package="benchmarks")
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "reviews.md").read_text()
-    for part in (
-        "weighted SVM, greedy",
-        "TopPush, diverse",
-        "When to stop",
-        "Review by review",
-        "Commit",
-    ):
-        assert part in page
-    assert (tmp_path / "recall.png").read_bytes().startswith(b"\x89PNG")
+    page = page_of("reviews", tmp_path, package="benchmarks")
+    methods = ["weighted SVM, greedy", "TopPush, diverse"]
+    check_parts(page, tmp_path, [*methods, "When to stop", "Review by review"], ["recall"])
