@@ -179,7 +179,7 @@ class TestBadInput:
 
     def test_qid(self):
         self.refuses(
-            "qid has 2 values for 40 rows; it names the group of each row",
+            "qid has 2 values for 40 rows; give the group of each row",
             self.X,
             self.y,
             qid=[20, 20],
