@@ -185,7 +185,7 @@ class TestBadInput:
             qid=[20, 20],
         )
         self.refuses("qid is NaN in 40 of 40 rows", self.X, self.y, qid=np.full(40, np.nan))
-        self.refuses("There is no pair to learn from", self.X, self.y, qid=np.arange(40))
+        self.refuses("There are no pairs", self.X, self.y, qid=np.arange(40))
 
     def test_groups_without_pairs_are_counted(self):
         y = self.y.copy()
@@ -202,7 +202,7 @@ class TestBadInput:
         one = np.append(np.zeros(39, dtype=int), 1)  # a group of one row
         with pytest.warns(
             UserWarning,
-            match="1 of 2 qid groups has no pair of different classes; its 1 row is left out",
+            match="1 of 2 qid groups has no pair of different classes; its 1 row is excluded",
         ):
             PairwiseRanker().fit(self.X, y, qid=one)
 

@@ -86,5 +86,5 @@ def test_the_mean_of_the_unlabelled_rows_is_exact_beside_an_outlier():
     X[0, 0] = 1e17
     for rows in (X, sp.csr_matrix(X)):
         assert_allclose(
-            PoolRanker()._mean_of_the_others(rows, np.array([0, 1])), X[2:].mean(axis=0)
+            PoolRanker()._mean_of_unlabelled(rows, np.array([0, 1])), X[2:].mean(axis=0)
         )
