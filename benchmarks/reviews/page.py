@@ -10,17 +10,17 @@ from forerank.active import RecallBound, paired_t
 from . import protocol
 
 SETTING = """Each run knows one relevant and one irrelevant record, reads the record that the
-method puts first, then retrains; when 5 % of what was read is more than one record, that many
+method puts first, then retrains; when 5 % of the records read is more than one record, that many
 are read at a time. Records are tf-idf vectors of the words and pairs of words of title and
 abstract. Records are counted without the two seeds."""
 METHODS = """Means over the reviews (of the means over the seedings). Records to find that share
 of the relevant ones, and WSS@95. "difference": records to 95 % less those of the reference, the
 mean over the reviews and its 95 % confidence interval (paired t over reviews, same seeds);
 negative is less reading. Methods with fewer seedings are compared with the reference on these."""
-STOPPING = """`RecallBound(target=0.95, confidence=0.95)`, looked at after every record. "kept":
+STOPPING = """`RecallBound(target=0.95, confidence=0.95)`, evaluated after every record. "kept":
 runs that ended at a recall of 0.95 or more. "read": records read, as a share of all, the mean
 over reviews; "needed": the share after which 0.95 was in fact reached. Reading at random is the
-worst case that the promise covers."""
+worst case that the guarantee covers."""
 REVIEWS = "Records to find 95 % of the relevant ones, the mean over the seedings."
 
 

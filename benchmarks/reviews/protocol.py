@@ -18,8 +18,8 @@ from forerank import PairwiseRanker, PointwiseRanker, TopPush
 from forerank.active import PoolRanker, Reading, RecallBound, Simulation, simulate
 from forerank.data import datasets
 
-# One relevant and one irrelevant record known; then one at a time, and 5 % of what was read when
-# that is more.
+# Seeds: one relevant and one irrelevant record. Batches: the larger of one record and this share
+# of the records read.
 SEEDS = (1, 1)
 BATCH = 0.05
 N_SEEDINGS = 10
@@ -58,9 +58,7 @@ class WeightedSVM(BaseEstimator):
 
 
 class PerLabel(BaseEstimator):
-    """One of our rankers with alpha = 1 / (C n) for n labelled records, as the C of an SVM means
-    it.
-    """
+    """A ranker with alpha = 1 / (C n) for n labelled records, which is the C of an SVM."""
 
     def __init__(self, ranker: Any, C: float = 1.0) -> None:
         self.ranker = ranker
@@ -90,7 +88,7 @@ def has_asreview() -> bool:
 
 
 def names() -> list[str]:
-    """The reviews that are there."""
+    """Names of the available reviews."""
     return sorted(
         path.name.removesuffix(".csv.gz")
         for path in (datasets.data_directory() / "reviews").glob("*.csv.gz")
@@ -146,7 +144,7 @@ def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict
 
 
 def _figures(found: Simulation) -> dict[str, Any]:
-    """What the page needs, and the places of the relevant records, from which all else follows."""
+    """Values for the page, and the ranks of the relevant records, which determine all others."""
     return {
         "n_records": found.n_records,
         "n_relevant": found.n_relevant,
@@ -160,9 +158,7 @@ def _figures(found: Simulation) -> dict[str, Any]:
 
 
 def _by_asreview(name: str, seeding: int, batch: float) -> Simulation:
-    """The default model of asreview, features and all, from the same seeds and with the same
-    batches.
-    """
+    """The default model of asreview with its own features, from the same seeds and batches."""
     from asreview import ActiveLearningCycle
     from asreview.models.models import get_ai_config
     from asreview.simulation.simulate import Simulate
@@ -199,7 +195,7 @@ def _asreview_features(name: str, cycle: Any) -> Any:
 
 
 def relevant_of(record: dict) -> NDArray[np.bool_]:
-    """Was each record read relevant? To the end of the list: after the last find, none is."""
+    """Whether each record is relevant, in reading order; none is after the last one found."""
     relevant = np.zeros(record["n_records"], dtype=bool)
     relevant[np.array(record["found_at"]) - 1] = True
     return relevant
@@ -210,8 +206,7 @@ def stopped_at(record: dict, rule: RecallBound) -> tuple[int, float]:
     relevant = relevant_of(record)
     finds = np.flatnonzero(relevant)
     bounds = [0, *(finds + 1).tolist(), relevant.size]
-    # Within a run without a find the bound only rises: search each run by halves instead of looking
-    # everywhere.
+    # Between two relevant records the bound only rises: bisection replaces a test at each.
     for low, high in pairwise(bounds):
         if _reached(rule, relevant, low):
             return low, float(relevant[:low].sum() / relevant.sum())

@@ -17,7 +17,7 @@ from forerank.active.strategies import STRATEGIES
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Of calls after a first one, which compiles."""
+    """Median seconds of calls after a first one, which compiles."""
     work()
     taken = []
     for _ in range(repeats):

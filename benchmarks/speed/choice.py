@@ -8,7 +8,7 @@ A single method is tuned on the same grid of penalties by inner folds of the sam
 refitted; LogisticRegressionCV has ten strengths, the same number of folds and as many jobs.
 Differences are tested by the corrected resampled t-test. A single method that needs more than LIMIT
 times as long as the slowest of the three choices of Ranker on an outer fold is given up, and named.
-Each line of the record is one data set, measure and outer fold; what is there is not done again.
+Each line of the record is one data set, measure and outer fold; recorded ones are not repeated.
 """
 
 import argparse

@@ -214,7 +214,7 @@ def main() -> None:
 
 
 def warm_up(arrays: tuple) -> None:
-    """Compile every kernel for these array types, apart from the clock."""
+    """Compile every kernel for these array types, outside of the timings."""
     X, _, y, _ = arrays
     rows = np.concatenate([np.flatnonzero(y == label)[:1500] for label in np.unique(y)])
     for loss in LOSSES:

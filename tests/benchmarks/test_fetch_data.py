@@ -1,4 +1,4 @@
-"""Data sets of OpenML become archives that `forerank.data.datasets` reads; nothing is downloaded."""
+"""Data sets of OpenML become archives that `forerank.data.datasets` reads; without a network."""
 
 import importlib.util
 import sys

@@ -20,9 +20,9 @@ TABLE_2 = """Seconds per round (training, scoring and choosing; the median over 
 day."""
 FIGURE_3 = "Means over the runs; bands are 95 % confidence intervals of the mean."
 DIFFERENCES = """- TD2003 and TD2004 (50 and 75 queries of about 1,000 documents, 1 % and 0.6 %
-  relevant, 44 columns) could not be had. MQ2008 has short queries (a median of 8 documents) of
+  relevant, 44 columns) were not available. MQ2008 has short queries (a median of 8 documents) of
   which about a third is relevant here, and begins with some 340 queries: at the start its ranker
-  already has most of what can be learnt. The MSLR samples have 43 queries of about 100 documents
+  is already close to its final quality. The MSLR samples have 43 queries of about 100 documents
   each, 136 columns, 44 % of grade above 0 and 14 % above 1.
 - MQ2008: one relevant and two irrelevant seeds per query and one label per query and round for 8
   rounds, instead of 1 + 10, 5 and 20. MSLR: the numbers of the paper; training and test sample

@@ -1,6 +1,4 @@
-"""Section 3.1 of donmez2009 on the data that can be had: seeds per query, some labels per query and
-round, RankSVM.
-"""
+"""Section 3.1 of donmez2009 on the available data: seeds and labels per query, with RankSVM."""
 
 from dataclasses import asdict
 from functools import cache
@@ -104,7 +102,7 @@ def splits(name: str) -> list[tuple[NDArray, NDArray, NDArray, tuple]]:
             _read(f"ltr_mslr10k_fold1_{which}5k", above)[:3] for which in ("train", "test")
         )
         pieces = [(*one, other), (*other, one)]
-    # One relevant seed per query: queries without a relevant document cannot be begun.
+    # One relevant seed per query: queries without a relevant document cannot be used.
     kept = [(piece, np.isin(piece[2], piece[2][piece[1] == 1])) for piece in pieces]
     return [(X[rows], y[rows], qid[rows], test) for (X, y, qid, test), rows in kept]
 
@@ -122,9 +120,7 @@ def _read(name: str, above: int) -> tuple[NDArray, NDArray, NDArray, NDArray | N
 
 
 def run(name: str, split: int, seeding: int, method: str, rounds: int) -> list[dict]:
-    """One simulation; the same split and seeding begin with the same documents, whatever the
-    method.
-    """
+    """One simulation; all methods start from the same documents of a split and seeding."""
     X, y, qid, test = splits(name)[split]
     settings = SETTINGS[name]
     found = simulate(

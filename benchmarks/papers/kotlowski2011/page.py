@@ -13,7 +13,7 @@ from .protocol import ALL, LAMBDAS, OURS
 CLOSE = 0.01
 LEVEL = 0.05
 TABLE_1 = f"""Mean rank loss (1 - AUC) with the best lambda for each method, as in the paper; in
-parentheses the published figure. Bold: within {CLOSE} of it, or below. Our two columns minimise
+parentheses the published value. Bold: within {CLOSE} of it, or below. Our two columns minimise
 a smooth loss over all pairs."""
 FIGURE_1 = """Rank risk of 30 random models in each panel: the mean over the training sets, as an
 expectation over the labels of 10,000 test rows, with the lambda that is best for the method in
@@ -31,7 +31,7 @@ DIFFERENCES = """- lambda is a penalty on the sum over rows: alpha = lambda / n 
   standardised there; the paper does not say what it does. Categories are zeros and ones.
 - The rank risk in Figure 1 is the expectation over labels, not a count over drawn labels: the same
   in the mean.
-- Thresholds of the models are quantiles over 200,000 rows. kdd04 could not be had.
+- Thresholds of the models are quantiles over 200,000 rows. kdd04 was not available.
 - covtype: a random split of the sizes given; the paper's split is not known."""
 
 
@@ -86,10 +86,10 @@ def _table_1(results: Results, names: Sequence[str]) -> str:
                 continue
             cell = f"{record['loss']:.4f}"
             if who in published.METHODS:
-                told = published.TABLE_1[name][published.METHODS.index(who)]
+                target = published.TABLE_1[name][published.METHODS.index(who)]
                 cell = (
-                    f"**{cell}**" if record["loss"] <= told + CLOSE else cell
-                ) + f" ({told:.4f})"
+                    f"**{cell}**" if record["loss"] <= target + CLOSE else cell
+                ) + f" ({target:.4f})"
             row.append(cell + f" λ={record['lambda']:g}")
         rows.append(row)
     return table(("data", *ALL), rows)
@@ -100,12 +100,12 @@ def _verdicts(results: Results, names: Sequence[str]) -> list[str]:
     for who in published.METHODS:
         far = []
         for name in names:
-            record, told = (
+            record, target = (
                 of_set(results, name, who),
                 published.TABLE_1[name][published.METHODS.index(who)],
             )
-            if record and record["loss"] > told + CLOSE:
-                far.append(f"{name} {record['loss']:.4f} against {told:.4f}")
+            if record and record["loss"] > target + CLOSE:
+                far.append(f"{name} {record['loss']:.4f} against {target:.4f}")
         reached = len(names) - len(far)
         missed = f"; not: {', '.join(far)}" if far else ""
         lines.append(
@@ -117,12 +117,12 @@ def _verdicts(results: Results, names: Sequence[str]) -> list[str]:
         risks = {who: of_panel(results, panel, who)[0] for who in published.METHODS}
         means = {who: values.mean() for who, values in risks.items()}
         order = sorted(means, key=lambda who: means[who])
-        ahead = ""
+        lead = ""
         if order[0] == "exponential" and risks["exponential"].size > 1:
             p = stats.ttest_rel(risks["exponential"], risks[order[1]]).pvalue
-            ahead = f", exponential ahead by {means[order[1]] - means[order[0]]:.5f} (p = {p:.2g})"
+            lead = f", exponential better by {means[order[1]] - means[order[0]]:.5f} (p = {p:.2g})"
         spreads.append(
-            f"{panel}: {' < '.join(order)}, spread {means[order[-1]] - means[order[0]]:.4f}{ahead}"
+            f"{panel}: {' < '.join(order)}, spread {means[order[-1]] - means[order[0]]:.4f}{lead}"
         )
     lines.append(
         "- Figure 1, the paper's three losses from the best to the worst: "
@@ -198,19 +198,19 @@ def _study(results: Results, what: str) -> str:
 
 def _queries(results: Results) -> str:
     """MQ2008 by method: means over the five folds."""
-    words = """LETOR 4.0 MQ2008, five folds, alpha by NDCG@10 on a part of its own. Single rows:
+    text = """LETOR 4.0 MQ2008, five folds, alpha by NDCG@10 on a part of its own. Single rows:
 logistic regression of "at all relevant". Mean ± standard deviation over the folds."""
     rows = []
     for who in protocol.QUERY_METHODS:
         records = results.select(kind="queries", method=who)
         cells = [np.array([r[what] for r in records]) for what in ("ndcg", "wmw")]
         rows.append([who, *(f"{v.mean():.4f} ± {v.std():.4f}" for v in cells)])
-    return words + "\n\n" + table(("fitted on", "NDCG@10", "WMW within queries"), rows)
+    return text + "\n\n" + table(("fitted on", "NDCG@10", "WMW within queries"), rows)
 
 
 def _top(results: Results) -> str:
     """Real sets by method: means over the splits with the best alpha for each measure."""
-    words = """Random halves for training and test, columns scaled to [0, 1], the mean over the
+    text = """Random halves for training and test, columns scaled to [0, 1], the mean over the
 splits with the best alpha for each method and measure. "first negative" is `TopPush`. Bold: not
 significantly worse than the best (paired t-test)."""
     rows = []
@@ -225,7 +225,7 @@ significantly worse than the best (paired t-test)."""
                 cell = f"{by_method[who].mean():.4f}"
                 row.append(cell if clear else f"**{cell}**")
             rows.append(row)
-    return words + "\n\n" + table(("data", "method", "AUC", "AP", "Pos@Top"), rows)
+    return text + "\n\n" + table(("data", "method", "AUC", "AP", "Pos@Top"), rows)
 
 
 def _best_alphas(results: Results, name: str, what: str) -> dict[str, np.ndarray]:

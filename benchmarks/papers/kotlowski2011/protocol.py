@@ -1,4 +1,4 @@
-"""The experiments of section 5: models, data, methods, and the tasks they are cut into."""
+"""The experiments of section 5: models, data, methods, and tasks."""
 
 import warnings
 from time import perf_counter
@@ -37,7 +37,7 @@ N_REPEATS = 10
 
 
 def constants() -> dict[str, Any]:
-    """What the records depend on, as JSON has it."""
+    """Settings that the records depend on, as JSON."""
     return {
         "lambdas": list(LAMBDAS),
         "training_rows": TRAINING_ROWS,

@@ -1,13 +1,13 @@
-"""The figures of the paper: Table 1 (W. Kotlowski, K. Dembczynski and E. Huellermeier, ICML 2011).
+"""Published values of kotlowski2011 (ICML 2011): Table 1.
 
-Figure 1 is four panels of box plots without numbers; the text says that differences are at most
-around 0.01, that SVM-OR is slightly ahead of the logistic loss on balanced data and behind it on
-imbalanced data, and that the exponential loss is always last.
+Figure 1 is four panels of box plots without numbers. According to the text, differences are at most
+around 0.01; SVM-OR is slightly better than the logistic loss on balanced data and worse on
+imbalanced data; the exponential loss is always last.
 """
 
 METHODS = ("exponential", "SVM-OR", "logistic")
 
-# Table 1: rank loss. The last set of the paper, kdd04 (.2114, .2083, .2143), could not be had.
+# Table 1: rank loss. The last set of the paper, kdd04 (.2114, .2083, .2143), was not available.
 TABLE_1 = {
     "breast_w": (0.0051, 0.0049, 0.0054),
     "breast_cancer": (0.3077, 0.2955, 0.3005),

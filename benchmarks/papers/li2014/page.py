@@ -13,7 +13,7 @@ MEASURES = {"pos": "Pos@Top", "ap": "AP", "ndcg": "NDCG"}
 OWN = {"pos": "Pos@Top", "ap": "AP, alpha by Pos@Top", "ap_by_ap": "AP, alpha by AP"}
 LEVEL = 0.1  # the paper's "significance level of 0.9"
 
-TABLE_2 = f"""Mean ± standard deviation over the trials; in parentheses the published figure. ●
+TABLE_2 = f"""Mean ± standard deviation over the trials; in parentheses the published value. ●
 (○): TopPush is significantly better (worse) by a paired t-test over the trials at p < {LEVEL},
 as in the paper. Seconds are for a fit on all rows with the alpha selected most often, one after
 the other (published: on another machine)."""
@@ -55,7 +55,7 @@ def write(results: Results, names: Sequence[str], out: Path, *, quick: bool) -> 
 
 
 def per_trial(results: Results, data: str, who: str, measure: str) -> dict[int, float]:
-    """The measure on each trial that there is."""
+    """The measure on each trial recorded."""
     records = results.select(kind="trial", data=data, method=protocol.SAME.get(who, who))
     return {record["trial"]: record[measure] for record in records}
 
@@ -100,11 +100,9 @@ def _protocol(results: Results, names: Sequence[str], *, quick: bool) -> str:
                 trials,
             )
         )
-    words = f"""Section 4.1: random splits, two thirds for training and one third for test; alpha
+    text = f"""Section 4.1: random splits, two thirds for training and one third for test; alpha
 by cross-validated Pos@Top ({protocol.N_FOLDS} folds) on the former. {QUICK if quick else ""}"""
-    return (
-        words + "\n\n" + table(("data", "paper (m/n, d)", "rows", "columns here", "trials"), rows)
-    )
+    return text + "\n\n" + table(("data", "paper (m/n, d)", "rows", "columns here", "trials"), rows)
 
 
 def _table_2(results: Results, names: Sequence[str]) -> str:
@@ -131,7 +129,7 @@ def _table_2(results: Results, names: Sequence[str]) -> str:
 
 
 def _verdicts(results: Results, names: Sequence[str]) -> str:
-    """The claims in words, from the records."""
+    """The claims of the paper against our records, in sentences."""
     close, best, lines = [], [], []
     for name in names:
         ours = np.mean(list(per_trial(results, name, "TopPush", "pos").values()))
@@ -150,7 +148,7 @@ def _verdicts(results: Results, names: Sequence[str]) -> str:
     )
     lines.append("- TopPush best or tied in Pos@Top: " + "; ".join(best) + ".")
     for who, measure in (("SVM-pAUC", "pos"), ("SVM-MAP", "ap"), ("SVM-MAP", "ap_by_ap")):
-        words = []
+        text = []
         for name in names:
             own, rank = (
                 per_trial(results, name, who, measure),
@@ -161,8 +159,8 @@ def _verdicts(results: Results, names: Sequence[str]) -> str:
             mark = ""
             if difference.size > 1 and np.ptp(difference) > 0.0:
                 mark = ", significant" if stats.ttest_1samp(difference, 0.0).pvalue < LEVEL else ""
-            words.append(f"{name} {difference.mean():+.3f}{mark}")
-        lines.append(f"- {who} less SVM-Rank in {OWN[measure]}: " + "; ".join(words) + ".")
+            text.append(f"{name} {difference.mean():+.3f}{mark}")
+        lines.append(f"- {who} less SVM-Rank in {OWN[measure]}: " + "; ".join(text) + ".")
     return "\n".join(lines)
 
 
@@ -182,11 +180,11 @@ def _table_1(results: Results) -> str:
         settled = "" if all(r["settled"] for r in records) else " (tolerance not reached)"
         grows = f"{_slope(sizes, seconds):.2f}" if len(sizes) > 1 else "-"
         rows.append((who, f"O({cost})", grows, f"{seconds[-1]:.2f} at {sizes[-1]:,} rows{settled}"))
-    words = f"""The exponent of rows in the time of our solvers, fitted over parts of
+    text = f"""The exponent of rows in the time of our solvers, fitted over parts of
 {protocol.SCALABILITY_DATA} at alpha = {protocol.GROWTH_ALPHA:g}: two means that twice the rows
 take four times as long."""
     return (
-        words
+        text
         + "\n\n"
         + table(("method", "cost in the paper", "exponent here", "seconds here"), rows)
     )
@@ -199,7 +197,7 @@ def _figure_1(results: Results, path: Path) -> str:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
-    words, everything = [], []
+    text, everything = [], []
     alphas = sorted(
         {r["alpha"] for r in results.select(kind="growth", method="TopPush")}, reverse=True
     )
@@ -211,21 +209,21 @@ def _figure_1(results: Results, path: Path) -> str:
         axes.loglog(
             sizes, seconds, marker="o", markersize=4, label=f"alpha = {alpha:g} (slope {slope:.2f})"
         )
-        words.append(f"{alpha:g}: {slope:.2f}")
+        text.append(f"{alpha:g}: {slope:.2f}")
         everything.append(np.log(seconds) - np.log(seconds).mean())
     if everything:
         logs = np.log(sizes) - np.log(sizes).mean()
         common = float(np.mean([logs @ s for s in everything]) / (logs @ logs))
         middle = np.exp(np.mean(np.log(seconds)) + logs)
         axes.loglog(sizes, middle, "k-.", linewidth=1, label="linear")
-        words.append(f"all together: {common:.2f}")
+        text.append(f"all together: {common:.2f}")
     axes.set_xlabel(f"rows of {protocol.SCALABILITY_DATA}")
     axes.set_ylabel("seconds")
     axes.legend(fontsize=8)
     axes.grid(visible=True, which="both", alpha=0.2)
     figure.savefig(path, dpi=130)
     plt.close(figure)
-    return "Fitted slopes of log time in log rows, for each alpha: " + "; ".join(words) + "."
+    return "Fitted slopes of log time in log rows, for each alpha: " + "; ".join(text) + "."
 
 
 def _unsettled(results: Results) -> str:

@@ -1,6 +1,4 @@
-"""The experiments of section 4: data, splits, methods, selection of parameters, and the tasks they
-are cut into.
-"""
+"""The experiments of section 4: data, splits, methods, selection of parameters, and tasks."""
 
 import warnings
 from functools import cache
@@ -54,7 +52,7 @@ GROWTH_ALPHA = 1e-2
 
 
 def constants() -> dict[str, Any]:
-    """What the records depend on, as JSON has it."""
+    """Settings that the records depend on, as JSON."""
     return {"epsilon": EPSILON, "alphas": list(ALPHAS), "n_folds": N_FOLDS, "fraction": FRACTION}
 
 
@@ -80,7 +78,7 @@ def method(name: str, alpha: float, n_negatives: int) -> Any:
 
 
 def scaler(name: str) -> Any:
-    """How the columns are prepared; the paper only says that rows have norms up to one."""
+    """Preparation of the columns; the paper only states that rows have norms up to one."""
     if name == "diabetes":
         return KBinsDiscretizer(5, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
     if name == "nslkdd":
@@ -94,7 +92,7 @@ PREPARATION = {
     "diabetes": "8 columns in 5 quantile bins each, as zeros and ones",
     "spambase": "columns scaled to [0, 1]",
     "nslkdd": "columns divided by their largest value",
-    "w8a_train": "zeros and ones, as they are",
+    "w8a_train": "zeros and ones, unchanged",
     "news20_bydate_forsale": "rows scaled to length one",
 }
 

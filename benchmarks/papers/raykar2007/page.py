@@ -15,7 +15,7 @@ TARGET = """The figures of Table 4 cannot come from the columns of these data se
 counts one column more than each set has (14 for Boston housing with its 13, 9 for California
 housing with its 8, and so on for all nine), and on Boston housing every method but one has a WMW
 of exactly 1.000 ± 0.000, which no method comes near without the target. With the target among
-the columns the figures are reached or passed on most sets; the published figure for abalone,
+the columns the figures are reached or passed on most sets; the published value for abalone,
 little better than chance, remains unexplained. So both tables are below: the columns alone,
 which is the problem one has in practice, and the columns with the target, which is what seems to
 have been measured."""
@@ -71,7 +71,7 @@ def write(results: Results, names: Sequence[str], out: Path, *, quick: bool) -> 
 
 
 def per_fold(results: Results, data: str, variant: str, who: str, what: str) -> np.ndarray:
-    """The measure on each fold that there is, in order."""
+    """The measure on each fold recorded, in order."""
     records = results.select(kind="fold", data=data, variant=variant, method=who)
     by_fold = {record["fold"]: record[what] for record in records}
     return np.array([by_fold[fold] for fold in sorted(by_fold)])
@@ -111,7 +111,7 @@ def _table_1(results: Results, names: Sequence[str], *, quick: bool) -> str:
 
 
 def _by_method(results: Results, names: Sequence[str], variant: str, what: str) -> str:
-    """Data sets as rows, methods as columns, the published figure in parentheses."""
+    """Data sets as rows, methods as columns, the published value in parentheses."""
     told = published.TABLE_4 if what == "wmw" else published.TABLE_3
     rows = []
     for name in names:
@@ -136,7 +136,7 @@ def _best(results: Results, name: str, variant: str) -> float:
 
 
 def _verdicts(results: Results, names: Sequence[str]) -> str:
-    """The claims in words, from the records."""
+    """The claims of the paper against our records, in sentences."""
     cases = [(name, variant) for name in names for variant in protocol.variants(name)]
     lines = [_fast_against_direct(results, cases), _newton_against_fast(results, cases)]
     for variant, title in TITLES.items():
@@ -162,14 +162,14 @@ def _fast_against_direct(results: Results, cases: list[tuple[str, str]]) -> str:
         ratios[name, variant] = times[0].mean() / times[1][: times[0].size].mean()
     worst = max(apart, key=lambda case: apart[case])
     largest = f"{max(apart.values()):.4f} at most ({_case(*worst)})"
-    words = f"- RankNCG fast and direct: WMW differs by {largest}"
+    text = f"- RankNCG fast and direct: WMW differs by {largest}"
     shown = [
         f"{_case(*case)} {ratio:,.0f}"
         for case, ratio in ratios.items()
         if ratio >= 20.0 or case[0] == "abalone"
     ]
     return (
-        words
+        text
         + ". Fast is faster by a factor of: "
         + ("; ".join(shown) or "less than 20 everywhere")
         + "."
@@ -208,7 +208,7 @@ def _within_a_deviation(results: Results, names: Sequence[str], variant: str) ->
     for name in names:
         mean, deviation = published.TABLE_4[name][1]
         ours = per_fold(results, name, variant, "RankNCG fast", "wmw").mean()
-        reached = ours >= mean - deviation - 5e-4  # published figures have three digits
+        reached = ours >= mean - deviation - 5e-4  # published values have three digits
         (fine if reached else short).append(
             f"{name} {ours:.3f} against {mean:.3f} ± {deviation:.3f}"
         )
@@ -264,12 +264,12 @@ def _table_2(results: Results) -> str:
         "d",
         *(f"{who}, {what}" for who in protocol.USER_METHODS for what in ("seconds", "WMW")),
     ]
-    words = (
+    text = (
         f"MovieLens 1M: the movies of one user at a time ({users} users, {movies:.0f} movies on "
         "average), described by the ratings of d other users. Mean ± standard deviation over the "
         "users, in parentheses the paper's (whose caption names another data set)."
     )
-    return words + "\n\n" + table(head, rows)
+    return text + "\n\n" + table(head, rows)
 
 
 def _figure_2(results: Results, path: Path) -> str:
@@ -329,7 +329,7 @@ def _figure_2(results: Results, path: Path) -> str:
         f"N = M = {largest['n']:,} at eps = {protocol.SUM_EPS:g}: {1000 * largest['fast']:.1f} ms "
         f"against {largest['direct']:.3g} s{extrapolated}, "
         f"{largest['direct'] / largest['fast']:,.0f} times faster, with an error of "
-        f"{largest['error']:.1e}. {paper} Largest error over the promise, all sizes and "
+        f"{largest['error']:.1e}. {paper} Largest error relative to eps, all sizes and "
         "precisions: "
         f"{max(errors):.2g}."
     )

@@ -58,7 +58,7 @@ FIGURE_3_EPSILONS = (0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 
 def constants() -> dict[str, Any]:
-    """What the records depend on, as JSON has it."""
+    """Settings that the records depend on, as JSON."""
     return {
         "alphas": list(ALPHAS),
         "quadratic_alphas": list(QUADRATIC_ALPHAS),

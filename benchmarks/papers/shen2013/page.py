@@ -105,7 +105,7 @@ def _protocol(names: Sequence[str], settings: dict[str, Any]) -> str:
         for name in names
     ]
     folds = "the first fold" if settings["folds"] == 1 else "the folds"
-    words = [
+    text = [
         f"Section 4 of the paper: C = {protocol.C}, {protocol.BUDGET:,} pairs, {protocol.STEP} "
         "per round.",
         "Every method has the same total weight C B, which for our means is alpha = "
@@ -115,7 +115,7 @@ def _protocol(names: Sequence[str], settings: dict[str, Any]) -> str:
         QUICK if settings["quick"] else "",
     ]
     return (
-        "\n".join(words)
+        "\n".join(text)
         + "\n\n"
         + table(("data", "positive", "negative", "columns", "here", "paper"), rows)
     )
@@ -127,10 +127,10 @@ def _table_2(results: Results, names: Sequence[str]) -> str:
         row = [name]
         for who in COLUMNS:
             ours = per_pool(results, name, who)
-            told = np.atleast_1d(published.AUC[name][who])
-            difference = ours.mean() - told[0]
+            failed = np.atleast_1d(published.AUC[name][who])
+            difference = ours.mean() - failed[0]
             low = bool(difference < -CLOSE)
-            paper = " ± ".join(_decimals(figure) for figure in told)
+            paper = " ± ".join(_decimals(figure) for figure in failed)
             row.append(f"{_with_spread(ours)} ({paper}; {_bold(f'{difference:+.4f}', low)})")
             below += [f"{name} {who} ({difference:+.4f})"] if low else []
         rows.append(row)
@@ -172,15 +172,15 @@ def _table_4(results: Results, names: Sequence[str]) -> str:
     rows, ratio_rows = [], []
     for name in names:
         seconds = {r["method"]: r["seconds"] for r in results.select(kind="time", data=name)}
-        told = published.SECONDS[name]
+        failed = published.SECONDS[name]
         rows.append(
             (
                 name,
-                *(f"{seconds[who]:.3f} ({told[who]:g})" for who in methods),
+                *(f"{seconds[who]:.3f} ({failed[who]:g})" for who in methods),
                 f"{seconds['lbfgs']:.3f}",
             )
         )
-        cells = [f"{seconds[a] / seconds[b]:.2f} ({told[a] / told[b]:.1f})" for a, b in ratios]
+        cells = [f"{seconds[a] / seconds[b]:.2f} ({failed[a] / failed[b]:.1f})" for a, b in ratios]
         ratio_rows.append((name, *cells, f"{seconds['Soft-Correct'] / seconds['lbfgs']:.2f}"))
     head = ("data", *(f"{a} / {b}" for a, b in ratios), "Soft-Correct / lbfgs")
     parts = [
@@ -199,30 +199,33 @@ def _table_5(results: Results, names: Sequence[str], settings: dict[str, Any]) -
             runs = {
                 gamma: per_pool(results, name, who, gamma=gamma) for gamma in settings["gammas"]
             }
-            # As printed there: all that share the best figure to four places.
+            # As in the paper: all values of gamma with the best AUC to four digits.
             best = max(round(float(auc.mean()), 4) for auc in runs.values())
-            chosen = [gamma for gamma, auc in runs.items() if round(float(auc.mean()), 4) == best]
+            best_gammas = [
+                gamma for gamma, auc in runs.items() if round(float(auc.mean()), 4) == best
+            ]
             beats = any(
                 verdict(runs[gamma], per_pool(results, name, "ERankSVM")) == "win"
-                for gamma in chosen
+                for gamma in best_gammas
             )
             ours = _bold(
-                ", ".join(f"{gamma:g}" if gamma != "uniform" else gamma for gamma in chosen), beats
+                ", ".join(f"{gamma:g}" if gamma != "uniform" else gamma for gamma in best_gammas),
+                beats,
             )
             cells += [f"{ours} ({_bold(*published.GAMMA[name][who])})", _decimals(best)]
         rows.append((name, *cells))
-    words = (
+    text = (
         f"The gamma with the highest mean AUC over {settings['pools']} pools (published); bold "
-        "where it beats ERankSVM by the t-test, on the figures it was chosen by, as in the paper. "
+        "where it beats ERankSVM by the t-test, on the values it was chosen by, as in the paper. "
         "Neighbours differ by .0001 or so, which is less than their standard deviations."
     )
-    return words + "\n\n" + table(("data", "Soft-Close", "AUC", "Soft-Correct", "AUC"), rows)
+    return text + "\n\n" + table(("data", "Soft-Close", "AUC", "Soft-Correct", "AUC"), rows)
 
 
 def _warnings(results: Results) -> str:
     warned = sorted({(r["data"], r["method"]) for r in results.select(settled=False)})
-    told = ", ".join(f"{who} on {data}" for data, who in warned)
-    return f"\n- Fits that did not reach their tolerance: {told or 'none'}."
+    failed = ", ".join(f"{who} on {data}" for data, who in warned)
+    return f"\n- Fits that did not reach their tolerance: {failed or 'none'}."
 
 
 def _panels(
@@ -277,7 +280,7 @@ def _figure_1(results: Results, names: Sequence[str], out: Path) -> None:
         low, high = min(levels), max(levels)
         axis.set_ylim(low - 0.15 * (high - low), high + 0.1 * (high - low))
 
-    _panels(names, out, draw, "pairs chosen", "AUC")
+    _panels(names, out, draw, "pairs best_gammas", "AUC")
 
 
 def _figure_2(results: Results, names: Sequence[str], out: Path) -> None:
@@ -294,7 +297,7 @@ def _figure_2(results: Results, names: Sequence[str], out: Path) -> None:
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter(NullFormatter())
 
-    _panels(names, out, draw, "pairs chosen", "rejected for each one kept")
+    _panels(names, out, draw, "pairs best_gammas", "rejected for each one kept")
 
 
 def _figure_3(results: Results, names: Sequence[str], out: Path) -> None:

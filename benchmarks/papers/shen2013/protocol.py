@@ -1,6 +1,4 @@
-"""The experiments of section 4: data, folds, methods with the paper's settings, and the tasks they
-are cut into.
-"""
+"""The experiments of section 4: data, folds, methods with the paper's settings, and tasks."""
 
 import warnings
 from collections.abc import Callable
@@ -55,7 +53,7 @@ COLUMNS = (*BASELINES, "Random", "Soft-Close", "Soft-Correct")
 
 
 def constants() -> dict[str, Any]:
-    """What the records depend on, as JSON has it."""
+    """Settings that the records depend on, as JSON."""
     scale = {name: list(bounds) for name, bounds in SCALE.items()}
     return {
         "C": C,
