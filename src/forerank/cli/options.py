@@ -64,7 +64,7 @@ def _complete_ranker(incomplete: str) -> list[str]:
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """Names of methods for `compare` that begin so."""
+    """Methods of `compare` whose names begin with the typed text."""
     baselines = ["logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost"]
     known = [name for name in baselines if name.startswith(incomplete.lower())]
     return _complete_ranker(incomplete) + known
@@ -148,7 +148,7 @@ def _parameter(option: tuple[str, Any]) -> Parameter:
 
 
 def _column_types(columns_of_kind: dict[str, list[str] | None]) -> dict[str, str]:
-    """The type of each column that is given one."""
+    """Declared type by column; ValueError for a column with two."""
     types: dict[str, str] = {}
     for kind, names in columns_of_kind.items():
         for name in names or ():
@@ -163,7 +163,7 @@ def _column_types(columns_of_kind: dict[str, list[str] | None]) -> dict[str, str
 
 
 def refuse_overwriting(out: Any, *inputs: Any) -> None:
-    """ValueError where the output is one of the inputs, with --force as without."""
+    """ValueError where the output file is one of the inputs, also with --force."""
     for path in inputs:
         if path in (None, "-") or not Path(out).exists() or not Path(path).exists():
             continue

@@ -84,7 +84,7 @@ class _Notes(logging.Handler):
 
 
 def show_log(quiet: bool) -> bool:
-    """Print what the library logs (such as the compilation of functions) unless quiet."""
+    """Print messages that the library logs, such as on compilation, unless quiet."""
     logger = logging.getLogger("forerank")
     logger.setLevel(logging.ERROR if quiet else logging.INFO)
     if not any(isinstance(handler, _Notes) for handler in logger.handlers):
@@ -125,7 +125,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_lines(*lines: str) -> None:
-    """Print texts as they are to standard output."""
+    """Print lines of plain text, without markup, to standard output."""
     for line in lines:
         console().print(escape(line), highlight=False)
 
@@ -173,7 +173,7 @@ def _finite(value: Any) -> Any:
 
 
 def titled_table(title: str, *columns: str) -> Table:
-    """An empty table; numbers are right-aligned in all columns but the first."""
+    """An empty table; all columns but the first are right-aligned, for numbers."""
     table = Table(title=escape(title), title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(escape(column), justify="right" if number else "left", overflow="fold")
@@ -203,7 +203,7 @@ def measure_title(measure: dict[str, Any]) -> str:
 
 
 def measure_table(title: str, measures: list[dict[str, Any]], confidence: float) -> Table:
-    """Measures with their confidence intervals."""
+    """Table of measures with their confidence intervals."""
     table = titled_table(title, "measure", "value", f"{100 * confidence:g} % interval")
     for measure in measures:
         value, interval = value_and_interval(measure)

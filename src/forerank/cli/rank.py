@@ -68,7 +68,7 @@ def rank(
         )
     arguments = read | {"top": top, "probability": probability, "allow_missing": allow_missing}
     sink: Any = Path(out)
-    if out == "-":  # the bytes of the list as they are, except in a terminal
+    if out == "-":  # bytes unchanged, except in a terminal
         sink = sys.stdout.buffer
         if sys.stdout.isatty():
             sink = PrintableSink(sink)

@@ -30,7 +30,7 @@ class Console(rich.console.Console):
     """A console whose lines and tables contain no control characters from files."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"emoji": False, **options})  # ":x:" in a column name stays as it is
+        super().__init__(**{"emoji": False, **options})  # ":x:" in a column name is not an emoji
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text of a line, a cell or a title."""
