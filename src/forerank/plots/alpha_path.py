@@ -36,8 +36,7 @@ class AlphaPathDisplay:
         For each method, the matplotlib Artist.
     best_ : matplotlib Artist or None
         The ring around the selected point.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     """
 
     paths: Mapping[str, tuple[NDArray, NDArray, NDArray]]

@@ -30,8 +30,7 @@ class CriticalDifferenceDisplay:
     ----------
     groups_ : list of lists of str
         The methods under each bar.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     """
 
     ranks: Mapping[str, float]

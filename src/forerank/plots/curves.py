@@ -17,13 +17,12 @@ from forerank._text import figure_label
 from forerank._typing import Index, Vector
 from forerank.metrics.estimates import format_value
 from forerank.plots.hits import HitsDisplay
+from forerank.plots.inputs import MOST_POINTS
 from forerank.plots.style import CHANCE, COLOURS, STYLE
 
 __all__ = ["draw_curves", "draw_precision_recall", "draw_roc", "mean_precision_recall", "mean_roc"]
 
 Curves = Mapping[str, tuple[Vector, Vector]]
-# Points of a curve: more of them change nothing visible and make files larger.
-_MOST_POINTS = 400
 
 
 def draw_curves(y_true: ArrayLike, y_score: ArrayLike, path: Any) -> None:
@@ -121,9 +120,9 @@ def _folds(y: NDArray, fold: NDArray | None) -> list[Index]:
 
 def _thin(x: Vector, y: Vector) -> tuple[Vector, Vector]:
     """Some points of a curve, evenly spaced along its length, both ends included."""
-    if x.size <= _MOST_POINTS:
+    if x.size <= MOST_POINTS:
         return x, y
     length = np.append(0.0, np.cumsum(np.hypot(np.diff(x), np.diff(y))))
-    index = np.searchsorted(length, np.linspace(0.0, length[-1], _MOST_POINTS))
+    index = np.searchsorted(length, np.linspace(0.0, length[-1], MOST_POINTS))
     index = np.unique(np.concatenate([[0], index.clip(max=x.size - 1), [x.size - 1]]))
     return x[index], y[index]

@@ -50,8 +50,7 @@ class HitsDisplay:
         This ranking.
     chance_level_, perfect_ : matplotlib Artist or None
         A random order, and the best one.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
 
     Examples
     --------
@@ -97,10 +96,6 @@ class HitsDisplay:
         plot_chance_level, plot_perfect : bool, default=True
         chance_level_kw, perfect_kw, **kwargs
             For matplotlib's `plot`.
-
-        Returns
-        -------
-        display : HitsDisplay
         """
         self.ax_, self.figure_ = axes_for(ax, "HitsDisplay.plot")
         n, positives = float(self.k[-1]), float(self.hits[-1])
@@ -183,10 +178,8 @@ class HitsDisplay:
             A row of weight w counts as w rows.
         pos_label : label, optional
             By default the larger one.
-        name : str, optional
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
+        name, ax, **kwargs
+            As in `plot`.
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
         y, scores, weight = check_labels_and_scores(y_true, y_score, sample_weight)

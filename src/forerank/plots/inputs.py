@@ -11,10 +11,16 @@ from forerank._typing import Vector
 from forerank._validation import refuse_invalid_weights
 from forerank.estimators.scores import score_rows
 
-__all__ = ["check_labels_and_scores", "depths_to_draw", "estimator_scores", "positive_label"]
+__all__ = [
+    "MOST_POINTS",
+    "check_labels_and_scores",
+    "depths_to_draw",
+    "estimator_scores",
+    "positive_label",
+]
 
-# Points of a curve: more of them change nothing visible and make files larger.
-_MOST_POINTS = 400
+# Most points of a curve: more change nothing visible and make files larger.
+MOST_POINTS = 400
 
 
 def estimator_scores(estimator: Any, X: Any, method: str, pos_label: Any) -> Vector:
@@ -68,8 +74,8 @@ def depths_to_draw(k: NDArray, fine: bool) -> Vector:
     """
     last = float(k[-1])
     if not fine:
-        index = np.unique(np.linspace(0, k.size - 1, min(k.size, _MOST_POINTS)).astype(np.intp))
+        index = np.unique(np.linspace(0, k.size - 1, min(k.size, MOST_POINTS)).astype(np.intp))
         return k[index].astype(np.float64)
     if last <= 1.0:
         return np.array([last])
-    return np.unique(np.round(np.geomspace(1.0, last, _MOST_POINTS)).clip(max=last))
+    return np.unique(np.round(np.geomspace(1.0, last, MOST_POINTS)).clip(max=last))

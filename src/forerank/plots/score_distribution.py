@@ -13,7 +13,8 @@ from forerank.plots.style import COLOURS, axes_for, require_matplotlib
 
 __all__ = ["ScoreDistributionDisplay"]
 
-# Of more classes the legend names the lowest and the highest only: a longer one covers the plot.
+# Most classes in the legend; of more it names the lowest and the highest, so as not to cover the
+# plot.
 _MOST_IN_LEGEND = 8
 
 
@@ -33,8 +34,7 @@ class ScoreDistributionDisplay:
     ----------
     patches_ : dict
         For each class, the matplotlib Artist.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     """
 
     edges: NDArray
@@ -121,10 +121,8 @@ class ScoreDistributionDisplay:
             Scores outside the quantiles 0.001 and 0.999 are counted in the first and last bin.
         labels : dict, optional
             Names of the classes for the legend.
-        name : str, optional
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
+        name, ax, **kwargs
+            As in `plot`.
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
         y, scores, weight = check_labels_and_scores(y_true, y_score, sample_weight)

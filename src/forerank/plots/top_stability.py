@@ -36,8 +36,7 @@ class TopStabilityDisplay:
     ----------
     line_, band_, chance_level_ : matplotlib Artist
         The mean; from the smallest to the largest; random orders (None where not drawn).
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     """
 
     k: NDArray
@@ -99,10 +98,8 @@ class TopStabilityDisplay:
         random_state : int, RandomState or None
             Tied rows are put in a random order for each model, so that ties are not counted as
             agreement.
-        name : str, optional
-        ax : matplotlib Axes, optional
-        **kwargs
-            For `plot`.
+        name, ax, **kwargs
+            As in `plot`.
         """
         require_matplotlib(f"{cls.__name__}.from_scores")
         table = check_array(scores, dtype=np.float64, input_name="scores")

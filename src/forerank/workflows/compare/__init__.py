@@ -124,7 +124,7 @@ def compare(
     options = ReadOptions(delimiter, encoding, format, types, drop, skip_unlabelled)
     given = {"group": group, "positive": positive, "qid": qid, "sample_weight": sample_weight}
     problem = with_integer_labels(read_problem(data, target, **given, options=options))
-    metric = "wmw" if problem.graded and metric == "auc" else metric  # the same, for grades
+    metric = "wmw" if problem.graded and metric == "auc" else metric  # equal to the AUC
     measures = recorded_measures(metric, problem.graded)
     selected = select_methods(methods, metric, problem)
     seed_numbers = range(seed, seed + seeds)

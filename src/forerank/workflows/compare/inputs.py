@@ -12,7 +12,7 @@ from forerank.data.problem import RankingProblem, first_rows
 
 __all__ = ["data_settings", "digest_of", "fold_inputs", "with_integer_labels"]
 
-# Rows that are hashed to identify the values of a table; labels, weights and groups are all hashed.
+# Most rows that are hashed to identify a table; labels, weights and groups are all hashed.
 _HASHED_ROWS = 1000
 
 

@@ -31,8 +31,8 @@ __all__ = [
     "takes_sparse",
 ]
 
-# Logistic regression; ridge regression for grades, of which logistic regression fits one model
-# each.
+# The default baseline: logistic regression, or ridge regression for grades, since logistic
+# regression fits one model per grade.
 BASELINE = "baseline"
 _DEFAULT = ("Ranker", BASELINE)
 # Estimators of other packages that have a short name.
@@ -127,7 +127,7 @@ def _from_text(text: str, metric: str, problem: RankingProblem) -> tuple[str, An
 
 def _from_forerank(name: str, params: dict[str, Any], graded: bool) -> Any:
     try:
-        # Ranker orders grades without being told.
+        # Ranker needs no setting for grades.
         estimator = make_ranker(name, params, graded=graded and name.lower() != "ranker")
     except ValueError as error:
         if not str(error).startswith("There is no ranker"):

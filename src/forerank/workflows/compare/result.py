@@ -24,7 +24,7 @@ __all__ = ["Comparison", "shown_row"]
 
 # Level of significance.
 _LEVEL = 0.05
-# With fewer folds the t-test has little power, and the result says so.
+# Number of folds below which the sentence notes that the t-test has little power.
 _FEW_FOLDS = 10
 
 # Values of each method by seed and fold.

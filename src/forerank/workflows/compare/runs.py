@@ -27,9 +27,9 @@ __all__ = ["FitPlan", "FitTask", "Key", "run_tasks", "within_budget"]
 
 # Method, seed and fold.
 Key = tuple[str, int, int]
-# Entries of a sparse matrix up to which it is made dense for an estimator that needs that: 1 GiB.
+# Most entries (1 GiB) of a sparse matrix that is made dense, for estimators that need it.
 _LARGEST_DENSE = 2**27
-# Messages of warnings that a record holds.
+# Most messages of warnings in a record.
 _MOST_WARNINGS = 3
 
 

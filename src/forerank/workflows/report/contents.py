@@ -23,7 +23,7 @@ from forerank.workflows.report.sections import (
 
 __all__ = ["make_report"]
 
-# Warnings that the page lists.
+# Most warnings on the page.
 _MOST_WARNINGS = 20
 
 

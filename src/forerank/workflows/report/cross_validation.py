@@ -22,7 +22,7 @@ from forerank.workflows.report.formatting import as_sentence
 
 __all__ = ["HeldOut", "cross_validate", "fit_all", "named_weights"]
 
-# Columns of a matrix up to which the weights of every fold are kept, with their names.
+# Most columns of a matrix for which the weights of every fold are kept.
 _MOST_WEIGHTS = 100_000
 
 

@@ -36,11 +36,11 @@ __all__ = ["ReportFigure"]
 
 # Width and height in inches: about the size on a phone, where letters must be large enough.
 _SIZE = (4.9, 3.7)
-# Letters of a name in a figure; longer ones are truncated.
+# Longest name in a figure, in letters; longer ones are truncated.
 _LONGEST_NAME = 26
-# Number of classes up to which the caption gives each median.
+# Most classes for which the caption gives each median.
 _MOST_MEDIANS = 6
-# Rows of a class that a calibration curve needs; with fewer its shares are mostly noise.
+# Fewest rows of each class for a calibration curve; with fewer its shares are mostly noise.
 _FEWEST_TO_CALIBRATE = 10
 
 

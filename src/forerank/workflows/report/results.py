@@ -107,12 +107,14 @@ class HeldOutResults:
         return sorted(shown or ({1} if longest else set()))
 
     def _few(self) -> bool:
-        smaller = 0 if self.problem.graded else min(self.y.sum(), (~self.y).sum())
-        return not self.problem.graded and self.groups is None and smaller < _FEWEST_FOR_INTERVALS
+        """Whether the rows of a class are too few for intervals."""
+        if self.problem.graded or self.groups is not None:
+            return False
+        return min(self.y.sum(), (~self.y).sum()) < _FEWEST_FOR_INTERVALS
 
     def _estimated(self) -> list[Estimate]:
         estimates = self._estimates_of(self.scores, random_state=self.seed)
-        estimates.sort(key=lambda estimate: estimate.key != self.measure.key)  # others keep order
+        estimates.sort(key=lambda estimate: not self._is_requested(estimate))  # others keep order
         if self._few():
             return [replace(estimate, low=np.nan, high=np.nan) for estimate in estimates]
         return estimates
@@ -121,9 +123,12 @@ class HeldOutResults:
         """Estimates of the usual measures and the requested one, for these scores."""
         settings |= self._lists
         estimates = estimate_measures(self.y, scores, k=self._depths, **settings)
-        if self.measure.key not in [estimate.key for estimate in estimates]:
+        if not any(map(self._is_requested, estimates)):
             estimates.append(estimate_measure(self.measure, self.y, scores, **settings))
         return estimates
+
+    def _is_requested(self, estimate: Estimate) -> bool:
+        return estimate.name == self.measure.title  # keys may differ: pauc@0.1, pauc@0.10
 
     def _chance_levels(self) -> dict[str, float]:
         """Value of a random order: by formula, or from random orders with groups or grades."""
@@ -132,7 +137,7 @@ class HeldOutResults:
         for estimate in self.estimates:
             measure = estimate.measure
             constant = measure.kind in ("auc", "wmw")
-            constant |= measure.kind == "pauc" and measure.key == self.measure.key
+            constant |= measure.kind == "pauc" and self._is_requested(estimate)
             if measure.chance is not None and (simple or constant):
                 known[estimate.key] = self._expected(measure)
         if len(known) == len(self.estimates):
