@@ -54,5 +54,5 @@ def test_pictures_of_evaluate_and_of_reports_have_one_style(monkeypatch, tmp_pat
     assert len(seen) == 2
     assert all(style is STYLE for style in seen)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="Curves are drawn for two classes"):
+    with pytest.raises(ValueError, match="curves are drawn for two"):
         draw_curves(np.arange(3), np.arange(3), tmp_path / "none.png")

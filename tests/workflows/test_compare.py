@@ -292,7 +292,7 @@ def test_a_fold_of_one_class_is_said():
     learning = compare(X, y, [PAIRS], cv=GroupKFold(2), qid=(fold > 0).astype(int))
     assert learning.best is None
     assert learning.sentence().startswith("Every fit failed; the first because")
-    with pytest.raises(ValueError, match="its folds are the same for all seeds"):
+    with pytest.raises(ValueError, match="so its folds are the same for all seeds"):
         compare(X, y, [PAIRS], cv=PredefinedSplit(fold), seeds=2)
 
 

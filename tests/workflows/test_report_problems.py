@@ -51,7 +51,7 @@ def test_a_constant_score():
     )
     assert found.measures[0].value == 0.5
     assert "not significantly different from a random order" in found.sentences[1]
-    assert any("this is no ranking" in line for line in found.warnings)
+    assert any("they are not ranked" in line for line in found.warnings)
     assert "no weights by column" in Page(found.html()).text
 
 

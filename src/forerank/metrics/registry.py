@@ -20,6 +20,7 @@ __all__ = [
     "Measure",
     "describe_depth",
     "get_measure",
+    "measure_for_labels",
     "measure_named",
     "measure_phrase",
     "metric_function",
@@ -228,6 +229,20 @@ def takes_grades(metric: Any) -> bool:
     """Whether a measure takes more than two classes; False for an unknown key."""
     kind = str(metric).partition("@")[0]
     return kind in KINDS and KINDS[kind].graded
+
+
+def measure_for_labels(metric: str, *, graded: bool) -> Measure:
+    """The measure with this key for classes or grades; "auc" of grades is "wmw", the same measure.
+
+    ValueError where a measure of two classes is requested for grades.
+    """
+    measure = measure_named("wmw" if graded and metric == "auc" else metric)
+    if graded and not measure.graded:
+        raise ValueError(
+            f"metric={metric!r} is for two classes, and the labels are grades. Choose wmw (the "
+            "share of pairs in order) or ndcg@k, or name the positive label."
+        )
+    return measure
 
 
 def measure_phrase(metric: str) -> str:

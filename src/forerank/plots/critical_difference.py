@@ -94,7 +94,9 @@ class CriticalDifferenceDisplay:
         if len(ranks) < 2:
             raise ValueError(f"ranks has {len(ranks)} method; expected at least two.")
         if not np.isfinite(list(ranks.values())).all():
-            raise ValueError("Some ranks are not finite; remove the methods without a rank.")
+            raise ValueError(
+                f"ranks={ranks!r} has ranks that are not finite; remove these methods."
+            )
         if cd is not None and not cd >= 0.0:
             raise ValueError(f"cd={cd!r}: give a number of at least 0, or None.")
         return cls(ranks=dict(ranks), cd=cd).plot(ax=ax, **kwargs)

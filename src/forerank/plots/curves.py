@@ -40,7 +40,7 @@ def draw_curves(y_true: ArrayLike, y_score: ArrayLike, path: Any) -> None:
     y = np.asarray(y_true)
     classes = np.unique(y)
     if classes.size != 2:
-        raise ValueError(f"Curves are drawn for two classes; the labels have {classes.size}.")
+        raise ValueError(f"y_true has {classes.size} classes; curves are drawn for two.")
     y, scores = y == classes[1], np.asarray(y_score)
     auc, average = metrics.roc_auc(y, scores), metrics.average_precision(y, scores)
     with matplotlib.rc_context(STYLE):

@@ -33,7 +33,7 @@ def estimator_scores(estimator: Any, X: Any, method: str, pos_label: Any) -> Vec
     usable = tuple(name for name in known if method in ("auto", name) and hasattr(estimator, name))
     if not usable:
         wanted = " or ".join(known) if method == "auto" else method
-        raise ValueError(f"{type(estimator).__name__} has no {wanted}, so it gives no scores.")
+        raise ValueError(f"{type(estimator).__name__} has no {wanted}; give an estimator with one.")
     check_is_fitted(estimator)
     return score_rows(estimator, X, methods=usable, pos_label=pos_label)
 

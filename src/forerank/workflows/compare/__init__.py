@@ -15,7 +15,7 @@ from forerank._validation import check_number, is_integer
 from forerank.data.folds import make_folds, with_seed
 from forerank.data.problem import RankingProblem, ReadOptions, read_problem
 from forerank.data.records import RecordFile
-from forerank.metrics.registry import describe_depth, measure_named
+from forerank.metrics.registry import describe_depth, measure_for_labels
 from forerank.metrics.significance import corrected_t_test, holm
 from forerank.models.versions import package_versions
 from forerank.workflows.compare.inputs import data_settings, digest_of, with_integer_labels
@@ -124,16 +124,17 @@ def compare(
     options = ReadOptions(delimiter, encoding, format, types, drop, skip_unlabelled)
     given = {"group": group, "positive": positive, "qid": qid, "sample_weight": sample_weight}
     problem = with_integer_labels(read_problem(data, target, **given, options=options))
-    metric = "wmw" if problem.graded and metric == "auc" else metric  # equal to the AUC
+    measure = measure_for_labels(metric, graded=problem.graded)
+    metric = measure.key
     measures = recorded_measures(metric, problem.graded)
     selected = select_methods(methods, metric, problem)
     seed_numbers = range(seed, seed + seeds)
     splits, fold_settings, fold_notes = _seeded_folds(cv, problem, seed_numbers)
     plan = FitPlan(problem, selected, splits, measures)
     settings = data_settings(problem) | {"metric": metric} | fold_settings
-    k, depth = measure_named(metric).k, ""
-    if k is not None:
-        depth = describe_depth(k, None if problem.groups is not None else problem.y.size)
+    depth = ""
+    if measure.k is not None:
+        depth = describe_depth(measure.k, None if problem.groups is not None else problem.y.size)
         settings["depth"] = depth  # records of early versions have none: k were rows of a fold
     data_warnings = problem.warnings()
     with _opened(record, settings) as file:
@@ -183,7 +184,8 @@ def _seeded_folds(
     is_splitter = hasattr(cv, "split")
     if not is_integer(cv) and len(seeds) > 1 and not hasattr(cv, "random_state"):
         raise ValueError(
-            f"{type(cv).__name__} has no random_state: its folds are the same for all seeds."
+            f"{type(cv).__name__} has no random_state, so its folds are the same for all seeds; "
+            "pass seeds=1, or a splitter with a random_state."
         )
 
     def folds(seed: int) -> Any:

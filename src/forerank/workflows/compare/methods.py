@@ -257,12 +257,7 @@ def _spec(estimator: Any) -> str:
 
 def recorded_measures(metric: str, graded: bool) -> tuple[str, ...]:
     """Keys of the measures that are recorded, the requested one first."""
-    measure_named(metric)  # ValueError for an unknown one
     names = dict.fromkeys([metric, *_MEASURES])
     if not graded:  # wmw is the AUC then
         return tuple(name for name in names if name == metric or name != "wmw")
-    if not takes_grades(metric):
-        raise ValueError(
-            f"metric={metric!r} is for two classes, and the labels are grades: give wmw or ndcg@k."
-        )
     return tuple(name for name in names if takes_grades(name))

@@ -107,7 +107,7 @@ class Comparison:
                 values[record["method"]][record["seed"], record["fold"]] = value
         if key not in known:
             listed = ", ".join(sorted(known))
-            raise ValueError(f"There is no measure {key!r} in the records; there are {listed}.")
+            raise ValueError(f"There is no measure {key!r} in the records; give one of {listed}.")
         return values
 
     def table(self, measure: str | None = None) -> list[dict[str, Any]]:

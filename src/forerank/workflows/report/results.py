@@ -17,7 +17,7 @@ from forerank.metrics.estimates import (
     estimate_measures,
     format_value,
 )
-from forerank.metrics.registry import Measure, get_measure, measure_named
+from forerank.metrics.registry import Measure, get_measure, measure_for_labels
 from forerank.workflows.report.cross_validation import HeldOut
 from forerank.workflows.report.formatting import (
     as_sentence,
@@ -43,17 +43,9 @@ _RANDOM_ORDERS = 10
 
 
 def requested_measure(metric: str, *, graded: bool) -> Measure:
-    """The measure by its key; AUC and the share of pairs in order are the same, and named by the
-    kind of the labels.
-    """
-    metric = "wmw" if graded and metric == "auc" else metric
-    measure = measure_named(metric)
-    if graded and not measure.graded:
-        raise ValueError(
-            f"metric={metric!r} is for two classes, and the labels are grades. Choose wmw (the "
-            "share of pairs in order) or ndcg@k, or name the positive label."
-        )
-    return get_measure("auc") if metric == "wmw" and not graded else measure
+    """The measure by its key; for two classes, the share of pairs in order is called AUC."""
+    measure = measure_for_labels(metric, graded=graded)
+    return get_measure("auc") if measure.key == "wmw" and not graded else measure
 
 
 class HeldOutResults:
