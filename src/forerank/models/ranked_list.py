@@ -16,19 +16,26 @@ from numpy.typing import NDArray
 
 from forerank._typing import Vector
 from forerank.data.csv import Block, CsvFile, CsvOptions
-from forerank.data.encodings import file_errors, usual_encoding
+from forerank.data.encodings import file_errors
 from forerank.data.files import opened_atomically
-from forerank.data.formats import check_readable, file_kind, is_compressed
+from forerank.data.formats import file_kind, is_compressed
 from forerank.data.frames import as_frame, column_name, to_frame
 from forerank.data.prefetch import parallel_map, prefetched
 from forerank.data.readers import iter_batches, open_csv, read_matrix
+from forerank.data.source import ReadOptions
 from forerank.data.svmlight import iter_svmlight
 from forerank.exceptions import DataFileError
 from forerank.models.external_sort import MEMORY_BYTES, ExternalSorter, Integers, SortedRows
 from forerank.models.file import Model
 from forerank.models.list_writers import AddedColumns, LineWriter, TableWriter, list_format
 from forerank.models.scoring import LinearScorer, matrix_scores, probability_function, table_scores
-from forerank.models.tables import column_types, missing_columns, missing_strings, model_frame
+from forerank.models.tables import (
+    column_types,
+    missing_columns,
+    missing_strings,
+    model_frame,
+    model_source,
+)
 
 __all__ = ["RankedList", "rank_file", "rank_frame", "unused_names"]
 
@@ -158,17 +165,19 @@ def rank_file(
         raise ValueError(f"top={top!r}: give the number of rows to keep, at least 1.")
     names, added = _added_columns(model, probability, digits)
     result = RankedList(names=names)
-    check_readable(path)
-    kind = file_kind(path, format)
-    _check_kind(model, path, kind)
+    source = model_source(model, path, ReadOptions(delimiter, encoding, format))
+    if bool(model.columns) != source.is_table:
+        table, matrix = "a table with named columns", "a matrix (svmlight or .npz)"
+        expected, found = (table, matrix) if model.columns else (matrix, table)
+        raise source.error(
+            f"the model was fitted on {expected}, and this file is {found}; "
+            "give a file of the same kind"
+        )
     is_pipe = hasattr(out, "write") or (Path(out).exists() and not Path(out).is_file())
     out_format = "csv" if is_pipe else list_format(out)
-    csv = None
+    kind, csv = file_kind(path, format), None
     if kind in ("csv", "tsv"):
-        encoding = encoding or usual_encoding(path, model.summary.get("encoding"))
-        csv = open_csv(path, delimiter, encoding=encoding, format=format)
-    elif encoding is not None:
-        raise DataFileError(path, f"encoding applies to CSV and TSV files only; omit it for {kind}")
+        csv = open_csv(path, delimiter, encoding=source.encoding, format=format)
     mark = "\t" if out_format == "tsv" else ","
     if csv is not None and out_format != "tsv" and (kind == "csv" or is_pipe):
         mark = csv.delimiter
@@ -195,18 +204,6 @@ def rank_file(
             progress(max(reading, result.written / result.rows))
         writer.close()
     return result
-
-
-def _check_kind(model: Model, path: Any, kind: str) -> None:
-    is_table = kind not in ("svmlight", "npz")
-    if bool(model.columns) != is_table:
-        table, matrix = "a table with named columns", "a matrix (svmlight or .npz)"
-        expected, found = (table, matrix) if model.columns else (matrix, table)
-        raise DataFileError(
-            path,
-            f"the model was fitted on {expected}, and this file is {found}; "
-            "give a file of the same kind",
-        )
 
 
 def unused_names(names: list[Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -384,10 +381,10 @@ class _FileRows:
         else:
             zero_based = self.model.summary.get("zero_based", False)
             blocks = iter_svmlight(self.path, zero_based=zero_based)
-        grouped, before = self.model.summary.get("groups") is not None, 0
+        grouped = self.model.summary.get("groups") is not None
         for block in blocks:
-            n_rows = block.X.shape[0]
-            rows = {"row": np.arange(before + 1, before + n_rows + 1), "label": block.y}
+            n_rows, first = block.X.shape[0], self.result.rows + 1
+            rows = {"row": np.arange(first, first + n_rows), "label": block.y}
             if block.qid is not None:
                 rows["qid"] = block.qid
             elif grouped:
@@ -396,5 +393,4 @@ class _FileRows:
                 )
             scores = matrix_scores(self.model, block.X, self.path) if n_rows else np.empty(0)
             yield pa.table(rows), scores, self._groups.of(block.qid) if grouped else None
-            before += n_rows
             self.progress(0.0)
