@@ -34,7 +34,7 @@ def test_tables_come_back(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.csv", b"a,b\r1,2\r", "its lines end in carriage returns alone"),
+        ("a.csv", b"a,b\r1,2\r", "the lines end in carriage returns only"),
         ("a.csv", b"", "a.csv: the file is empty"),
         ("a.csv", b"\n\n", "a.csv: the file is empty"),
         ("a.csv", b"a,b\n", "column names but no rows"),

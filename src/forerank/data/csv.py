@@ -80,7 +80,7 @@ class CsvFile:
         if not text.strip():
             raise CsvProblem("the file is empty")
         if not ends.size and b"\r" in text.strip():
-            raise CsvProblem("its lines end in carriage returns alone; convert them to newlines")
+            raise CsvProblem("the lines end in carriage returns only; convert them to newlines")
         self.header = text[: ends[0]] if ends.size else text
         self._first_line = 1 + self._skipped.count(b"\n")
         self.names = self._read_names()
@@ -99,7 +99,9 @@ class CsvFile:
                 if not data:
                     if open_at is not None:
                         line += text[:open_at].count(b"\n")
-                        raise CsvProblem("a quote opens here and never closes", line)
+                        raise CsvProblem(
+                            "a quote opens here and never closes; add the closing one", line
+                        )
                     end = len(text)
                 if text[:end].strip():
                     yield Block(text[:end], line)

@@ -119,9 +119,10 @@ def encoding_problem(text: bytes, line: int) -> CsvProblem:
         byte, line = text[error.start : error.start + 1], line + text.count(b"\n", 0, error.start)
     else:
         return CsvProblem("not UTF-8 text; pass the encoding of the file", line, advice)
-    character = f"{byte.decode('cp1252', 'replace')!r} in cp1252 (Windows, Latin-1)"
-    problem = f"not UTF-8 text: the byte 0x{byte.hex().upper()} is {character}; pass the"
-    return CsvProblem(f"{problem} encoding of the file, or save it as UTF-8", line, advice)
+    found = f"the byte 0x{byte.hex().upper()} is {byte.decode('cp1252', 'replace')!r} in cp1252"
+    problem = f"not UTF-8 text: {found} (Windows, Latin-1)"
+    remedy = "pass the encoding of the file, or save it as UTF-8"
+    return CsvProblem(f"{problem}; {remedy}", line, advice)
 
 
 def binary_problem(text: bytes) -> CsvProblem:
@@ -138,4 +139,4 @@ def binary_problem(text: bytes) -> CsvProblem:
             problem = "this looks like UTF-16 text without a byte order mark; pass the encoding "
             problem += f"{encoding}, or save the file as UTF-8"
             return CsvProblem(problem, arguments={"encoding": encoding})
-    return CsvProblem("this is not a text file")
+    return CsvProblem("this is not a text file: it has zero bytes; check its format")

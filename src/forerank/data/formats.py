@@ -49,7 +49,7 @@ def check_readable(path: Any) -> None:
     if not target.exists():
         raise DataFileError(path, "there is no such file")
     if target.is_dir():
-        raise DataFileError(path, "this is a directory")
+        raise DataFileError(path, "this is a directory; give a file")
     if target.is_file() and target.stat().st_size == 0:
         raise DataFileError(path, "the file is empty")
 

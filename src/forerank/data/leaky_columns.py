@@ -79,8 +79,9 @@ def named_columns(data: Any, names: Sequence[str] | None) -> Columns:
     n_columns = data.shape[1]
     given = [f"column {k}" for k in range(n_columns)] if names is None else [*map(str, names)]
     if len(given) != n_columns:
-        counts = f"names has {len(given)} entries and data {n_columns} columns"
-        raise ValueError(f"{counts}; give one per column.")
+        raise ValueError(
+            f"names has {len(given)} entries and data {n_columns} columns; give one per column."
+        )
     return Columns(data.tocsc() if sp.issparse(data) else data, given)
 
 

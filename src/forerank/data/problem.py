@@ -189,7 +189,9 @@ def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
             raise ValueError(f"data is {kind}: pass its labels, one for each row, as target.")
         return data, target
     if in_file:
-        raise ValueError("A file has its labels in a column: give the name of it, not an array.")
+        raise ValueError(
+            "A file has its labels in a column: pass its name as target, not an array."
+        )
     if is_frame(data):
         data, name = as_frame(data), "label"
         while name in data.columns:
@@ -202,16 +204,18 @@ def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
 def _checked_labels(y: Any, n: int) -> NDArray:
     labels = np.asarray(y)
     if labels.shape != (n,):
-        shape = f"The labels have shape {labels.shape}, and there are {n} rows"
-        raise ValueError(f"{shape}; give one for each row.")
+        raise ValueError(
+            f"target has shape {labels.shape}; expected one label for each of {n} rows."
+        )
     return labels
 
 
 def _checked_weights(sample_weight: ArrayLike, n: int) -> Vector:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        expected = f"expected {n} finite weights of at least 0"
-        raise ValueError(f"sample_weight has shape {weights.shape}; {expected}.")
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; expected {n} finite weights of at least 0."
+        )
     return weights
 
 
@@ -246,7 +250,7 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     plan = plan_columns(frame, exclude=excluded, types=types)
     if not plan.used:
         reasons = "; ".join(plan.lines()) or "only the target"
-        raise source.error(f"no column can be used ({reasons})")
+        raise source.error(f"no column can be used ({reasons}); add columns that differ by row")
     rows = frame[plan.used]
     del frame
     labels = read_labels(label_column, target, positive, source.error)
@@ -314,13 +318,13 @@ def matrix_rows(
     matrix = source.matrix(zero_based)
     if sp.issparse(matrix.X):
         if not np.isfinite(matrix.X.data).all():
-            raise source.error("there are values that are not finite numbers")
+            raise source.error("some values are not finite numbers; replace or remove them")
     elif not np.isfinite(matrix.X).all():  # infinite numbers are missing, as in tables
         matrix = replace(matrix, X=np.where(np.isfinite(matrix.X), matrix.X, np.nan))
     if group not in (None, "qid"):
         raise source.error(f"the groups of a matrix are called qid, not {group!r}")
     if group == "qid" and matrix.qid is None:
-        raise source.error("it has no groups (qid)")
+        raise source.error("it has no groups (qid); do not pass group")
     notes = source.select_labelled(matrix.y, "label") if source.options.skip_unlabelled else []
     kept = source.selected
     if kept is not None:

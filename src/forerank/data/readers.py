@@ -242,7 +242,7 @@ def _columnar(path: Any, kind: str, columns: Sequence[str] | None) -> Iterator:
         names = list(schema.names)
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise DataFileError(path, f"more than one column is called {twice[0]!r}")
+            raise DataFileError(path, f"more than one column is called {twice[0]!r}; rename one")
         check_columns(path, names, *(columns or []))
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])

@@ -134,7 +134,7 @@ class DataSource:
         if not unlabelled.any():
             return []
         if unlabelled.all():
-            raise self.error(f"no row has a label in {target!r}")
+            raise self.error(f"no row has a label in {target!r}; check the target")
         self.selected = np.flatnonzero(~unlabelled)
         counts = f"{unlabelled.sum():,} of {unlabelled.size:,} rows"
         return [f"{counts} without a label are left out"]
@@ -143,7 +143,7 @@ class DataSource:
         """A column of groups as strings."""
         if frame[column].isna().any():
             row = int(np.argmax(frame[column].isna()))
-            raise self.error(f"the group column {column!r} is empty here", row)
+            raise self.error(f"the group column {column!r} is empty here; give each row one", row)
         return frame[column].astype(str).to_numpy()
 
     def position(self, row: int) -> str:

@@ -85,8 +85,9 @@ def _parsed(path: Any, text: bytes, line: int, zero_based: bool) -> Matrix:
     except _PARSE_ERRORS as error:
         number, shown = _first_bad_line(text, zero_based)
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-        problem = f"not a line of svmlight ({first_line(error)}): {shown!r}. Expected: LABEL "
-        raise DataFileError(path, f"{problem}[qid:GROUP] COLUMN:VALUE ...", line + number) from None
+        problem = f"not a line of svmlight ({first_line(error)}): {shown!r}"
+        expected = "LABEL [qid:GROUP] COLUMN:VALUE ..."
+        raise DataFileError(path, f"{problem}. Expected: {expected}", line + number) from None
     return Matrix(X, y, qid if _QID.search(text) else None, zero_based)
 
 

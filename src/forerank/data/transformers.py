@@ -90,7 +90,9 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         check_is_fitted(self, "transformers_")
         missing = [name for name in self.feature_names_in_ if name not in X.columns]
         if missing:
-            raise ValueError(f"The columns {missing} are missing.")
+            raise ValueError(
+                f"The columns {missing} are missing; the transformer was fitted on them."
+            )
         begins = range(0, len(rows), _BLOCK_ROWS)
         blocks = (self._stacked(X.iloc[rows[begin : begin + _BLOCK_ROWS]]) for begin in begins)
         shape = (len(rows), max(part.stop for part in self.output_indices_.values()))
@@ -347,7 +349,7 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             self.tfidf_.fit(self._texts(X))
         except ValueError as error:
             name = str(X.columns[0])
-            raise ValueError(f"The column {name!r} has no words ({error}).") from None
+            raise ValueError(f"The column {name!r} has no words ({error}); drop it.") from None
         # A model file holds each number of NumPy as an array, and 100,000 arrays take minutes to
         # write.
         words = self.tfidf_.vocabulary_.items()
