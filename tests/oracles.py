@@ -44,7 +44,7 @@ def weight_of(w: Sequence, chosen: Sequence) -> float:
 
 
 def operating_points(positive: Sequence, s: Sequence, w: Sequence) -> Iterator[tuple[float, float]]:
-    """Weights of (false, true) positives for each threshold, from "accept nothing" to "accept all"."""
+    """Weights of (false, true) positives for each threshold, from none accepted to all."""
     yield 0.0, 0.0
     for t in sorted(set(s), reverse=True):
         accepted = [si >= t for si in s]

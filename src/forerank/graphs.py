@@ -95,8 +95,8 @@ def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None
         raise ValueError(_NOT_A_GRAPH.format(graph))
     if graph == "bipartite" and classes.size != 2:
         raise ValueError(
-            f'graph="bipartite" is for two classes, and y has {classes.size}. Use graph="order" for '
-            "grades, or forerank.graphs.bipartite(relevant, irrelevant) for two sets of classes."
+            f'graph="bipartite" is for two classes, but y has {classes.size}. Use graph="order" '
+            "for grades, or forerank.graphs.bipartite(relevant, irrelevant) for two sets of classes."
         )
     numbers = range(classes.size)
     if graph == "chain":
@@ -124,8 +124,8 @@ def check_edges(
         for label in edge:
             if not isinstance(label, Hashable) or label not in number:
                 raise ValueError(
-                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does not "
-                    f"contain; y has {list(number)}. Remove the edge or correct the label."
+                    f"Edge {edge!r} of the preference graph names class {label!r}, which y does "
+                    f"not contain; y has {list(number)}. Remove the edge or correct the label."
                 )
         numbered.append((number[edge[0]], number[edge[1]]))
     if not numbered:

@@ -140,6 +140,6 @@ class TestPairs:
     def test_newton_says_what_is_missing(self):
         y, X = np.arange(10) % 2, np.ones((10, 1))
         with pytest.raises(
-            ValueError, match=r"newton needs the curvature .*ErfcLogistic\(eps=1e-06\).*ncg"
+            ValueError, match=r"newton cannot .*ErfcLogistic\(eps=1e-06\).* the curvature.*ncg"
         ):
             newton(AllPairs(y, ErfcLogistic()), make_design(X), np.ones(1))

@@ -82,9 +82,7 @@ class TestAgainstTheDefinition:
     @pytest.mark.parametrize("weighted", [False, True])
     def test_many_rows_at_every_scale(self, loss, scale, offset, weighted):
         if loss.name in ("exponential", "smoothed_hinge") and scale > 30.0:
-            pytest.skip(
-                "exp overflows (see test_overflow_is_infinite); the smoothed hinge is a difference that cancels"
-            )
+            pytest.skip("exp overflows (see test_overflow_is_infinite); the smoothed hinge cancels")
         rng = np.random.default_rng(0)
         s = offset + scale * rng.standard_normal(2400)
         positive = rng.random(2400) < 0.2

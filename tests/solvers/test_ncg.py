@@ -59,7 +59,9 @@ class TestSolver:
             column_units(objective, design).unit,
         )
         assert_allclose(
-            found.optimality, np.linalg.norm(gradient / unit) / np.linalg.norm(reference / unit), rtol=1e-3
+            found.optimality,
+            np.linalg.norm(gradient / unit) / np.linalg.norm(reference / unit),
+            rtol=1e-3,
         )  # fmt: skip
 
     def test_steps_go_down_and_are_recorded(self):

@@ -1,8 +1,8 @@
-"""Differences of two rows of X, one at a time: what stochastic and dual coordinate solvers read.
+"""Differences of two rows of X, for stochastic and dual coordinate solvers.
 
-A pair is two row numbers, plus and minus, and stands for z = x_plus - x_minus; number -1 is the
-origin, so that single rows take part as pseudo-pairs (shen2013, section 3.4). Kernels get the rows
-as a tuple of arrays, in one of three forms, and use `dot` and `add`, which are compiled for each:
+A pair is two row numbers, plus and minus, with the difference z = x_plus - x_minus; number -1 is
+the origin, so that single rows are pairs too (shen2013, section 3.4). Kernels get the rows as a
+tuple of arrays, in one of three forms, and use `dot` and `add`, which are compiled for each:
 
     (Z,)                                    stored differences
     (X, plus, minus)                        a dense matrix
@@ -22,20 +22,17 @@ from forerank._typing import Index, Vector
 __all__ = ["Differences", "add", "dot"]
 
 
-# Differences are stored where that is cheaper than reading two rows at every step: up to this many
-# bytes per dense difference (more rows fit in the cache, and one is read for two), and in the room
-# of this many bytes altogether.
+# Largest difference, and largest total of differences, in bytes, that are stored: below it, one
+# vector is cheaper to read than two rows.
 _STORED_BYTES = 4096
 _STORED_ROOM = 2**27
-# Entries of a dense vector that cost as much to pass over as one stored entry of a sparse row.
+# Entries of a dense vector that cost as much to read as one stored entry of a sparse row.
 _DENSE_PER_SPARSE = 6
 _CONTRACT = {"fastmath": {"contract", "reassoc"}}
 
 
 def dot(rows, m, w):  # type: ignore[no-untyped-def]
-    """<z_m, w>; `rows` holds the differences, or a dense or CSR matrix with the two row numbers of
-    each.
-    """
+    """<z_m, w>; `rows` as in the module docstring."""
     raise NotImplementedError
 
 
@@ -134,9 +131,7 @@ def _compile_add(rows, m, step, w):  # type: ignore[no-untyped-def]
 
 @compiled
 def _squared_norms(rows, begin, end, n_columns):  # type: ignore[no-untyped-def]
-    """||z_m||^2 of some differences, through a vector that is zero again after each: columns may be
-    shared.
-    """
+    """||z_m||^2 of some differences, by way of a dense vector: the two rows may share columns."""
     z = np.zeros(n_columns)
     out = np.empty(end - begin)
     for m in range(begin, end):
@@ -179,11 +174,10 @@ def _combination(rows, a, n_columns):  # type: ignore[no-untyped-def]
 
 
 class Differences:
-    """A growing list of differences x_i - x_j between rows of X; row number -1 stands for the
-    origin.
+    """A growing list of differences x_i - x_j between rows of X; row number -1 is the origin.
 
-    Dense differences are stored where reading one vector in place of two rows pays, unless
-    `in_place` is set; otherwise only the two row numbers are kept, and X is read in place.
+    Small dense differences are stored unless `in_place`; otherwise only the row numbers are, and X
+    is read.
     """
 
     def __init__(self, X: Any, capacity: int, *, in_place: bool = False) -> None:
@@ -195,21 +189,21 @@ class Differences:
         matrix = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
         self._rows_of_X = (*matrix, self._plus, self._minus)
         row_bytes = self.n_columns * X.dtype.itemsize
-        worth = row_bytes <= _STORED_BYTES
+        small = row_bytes <= _STORED_BYTES
         if sp.issparse(X):
-            worth = self.n_columns <= 2 * _DENSE_PER_SPARSE * X.nnz / max(X.shape[0], 1)
+            small = self.n_columns <= 2 * _DENSE_PER_SPARSE * X.nnz / max(X.shape[0], 1)
         self._stored = None
-        if worth and not in_place and row_bytes * capacity <= _STORED_ROOM:
+        if small and not in_place and row_bytes * capacity <= _STORED_ROOM:
             self._stored = np.empty((capacity, self.n_columns), dtype=X.dtype)
 
     @property
     def plus(self) -> Index:
-        """The row that should stand ahead in each pair, -1 for the origin."""
+        """The row that should be ranked above the other in each pair, -1 for the origin."""
         return self._plus[: self.n_rows]
 
     @property
     def minus(self) -> Index:
-        """The row that should stand behind in each pair, -1 for the origin."""
+        """The row that should be ranked below the other in each pair, -1 for the origin."""
         return self._minus[: self.n_rows]
 
     @property
@@ -219,7 +213,7 @@ class Differences:
 
     @property
     def rows(self) -> tuple:
-        """What the kernels read."""
+        """The arrays that kernels read."""
         return self._rows_of_X if self._stored is None else (self._stored,)
 
     def extend(self, plus: Index, minus: Index) -> None:

@@ -25,8 +25,9 @@ class PairwiseRanker(GraphRanker, LinearRanker):
 
     Parameters
     ----------
-    loss : {{"squared_hinge", "logistic", "hinge", "exponential", "squared"}}, default="squared_hinge"
-        The loss on the score difference s_i - s_j.
+    loss : str, default="squared_hinge"
+        The loss on the score difference s_i - s_j: "squared_hinge", "logistic", "hinge",
+        "exponential" or "squared".
     alpha : float, default=1e-4
         Strength of the penalty.
     graph : None, str or iterable of (preferred, other) labels, default=None

@@ -1,4 +1,4 @@
-"""Columns for a quadratic ranking: the exact map of the kernel (x . z + c)^2."""
+"""Quadratic features: the explicit feature map of the polynomial kernel (x . z + c)^2."""
 
 from typing import Any, Self
 
@@ -17,14 +17,14 @@ class QuadraticFeatures(TransformerMixin, BaseEstimator):
 
     A linear ranker on these columns is that ranker with the quadratic kernel, in its primal form:
     RankSVM quadratic of raykar2007 is ``make_pipeline(StandardScaler(), QuadraticFeatures(),
-    PairwiseRanker("hinge"))``. The columns are sqrt(2 offset) x_k, x_k^2 and sqrt(2) x_k x_l for k
-    < l; the constant of the kernel is left out, since no ranking sees it. scikit-learn's
-    `PolynomialFeatures` has the same columns in other scales, which penalises differently.
+    PairwiseRanker("hinge"))``. The columns are sqrt(2 offset) x_k, x_k^2 and sqrt(2) x_k x_l for
+    k < l; the constant of the kernel is omitted, because it does not change a ranking.
+    scikit-learn's `PolynomialFeatures` scales the columns differently, which changes the penalty.
 
     Parameters
     ----------
     offset : float, default=1.0
-        The constant added to the inner product; 0 leaves the plain columns out.
+        The constant added to the inner product; 0 omits the linear columns.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class QuadraticFeatures(TransformerMixin, BaseEstimator):
         self.offset = offset
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn the number of columns."""
+        """Check the parameters and set the number of columns."""
         check_number("offset", self.offset, low=0.0)
         validate_data(self, X, dtype=[np.float64, np.float32])
         self.offset_ = float(self.offset)

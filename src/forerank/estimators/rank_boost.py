@@ -107,7 +107,7 @@ class RankBoost(GraphRanker):
         check_number("max_bins", self.max_bins, low=2, integer=True)
         if self.max_bins > 256:
             raise ValueError(
-                f"max_bins must be at most 256, because bins are single bytes; got {self.max_bins!r}."
+                f"max_bins must be at most 256, as bins are single bytes; got {self.max_bins!r}."
             )
         check_number("tol", self.tol, low=0.0)
         kept = self.stumps_ if self.warm_start and hasattr(self, "stumps_") else []

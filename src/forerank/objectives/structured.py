@@ -162,7 +162,8 @@ def _worst_positions(prefix, negative, harmonic_sums):  # type: ignore[no-untype
 
     Ranking negative j above the positives k, ..., m gains
 
-        (1/m) sum_{i >= k} ( j/(i + j) - (j - 1)/(i + j - 1) )  -  (1/(m n)) sum_{i >= k} (s_i - s_j)
+        (1/m) sum_{i >= k} ( j/(i + j) - (j - 1)/(i + j - 1) )
+            - (1/(m n)) sum_{i >= k} (s_i - s_j)
 
     The gain of each further positive decreases in j, so the best k does not decrease: the middle
     negative is searched, then each half within the bounds of its neighbours (divide and conquer),

@@ -1,20 +1,18 @@
-"""Weighted sums of erfc functions to a promised precision, in time linear in the number of points
-(raykar2007).
+"""Weighted sums of erfc functions with a guaranteed error bound, in linear time (raykar2007).
 
-    E(y_i) = sum_j q_j erfc(y_i - z_j),   |computed - E(y_i)| <= eps sum_j |q_j|   for every target y_i
+    E(y_i) = sum_j q_j erfc(y_i - z_j),   |computed - E(y_i)| <= eps sum_j |q_j|   for every i
 
-The line is cut into cells. Between cells further apart than erfc^-1(eps), erfc is 0 or 2; between
-nearer ones it is its Fourier series of Beaulieu, cut off after p terms, in which targets and
+The line is split into cells. Between cells further apart than erfc^-1(eps), erfc is 0 or 2; between
+nearer ones it is the Fourier series of Beaulieu, truncated after p terms, in which targets and
 sources separate (maths/pairsums.md, eqs. 7 to 10). The paper adds up the series of every near cell
-at every target. Here they are first turned to the centre of the target's own cell, which is exact
-for a Fourier series: a target costs p terms whatever the number of near cells.
+at every target. Here they are first translated to the centre of the target's cell, which is exact
+for a Fourier series: a target costs p terms for any number of near cells.
 
 Cost: p (N + M) multiplications, and one sine and cosine per point; p is 3 at eps = 1e-2, 10 at 1e-6
-and 21 at 1e-12. Memory: a copy of the points, sorted by cell; the series of cells exist only while
-the targets near them are read.
+and 21 at 1e-12. Memory: a copy of the points, sorted by cell, and the series of the near cells.
 
-`ErfcPairs` is the mean over all pairs of the loss with slope -erfc(a t)/2, which raykar2007 takes
-for the logistic loss: the two slopes differ by up to 0.023.
+`ErfcPairs` is the mean over all pairs of the loss with slope -erfc(a t)/2, which raykar2007 uses
+for the logistic loss: the two slopes differ by at most 0.023.
 """
 
 from dataclasses import dataclass
@@ -28,35 +26,33 @@ from scipy.special import erfcinv
 
 from forerank._kernels import compiled, in_row_chunks
 from forerank._sorting import sort_by_group
-from forerank._typing import Vector
+from forerank._typing import Index, Vector
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
 
 __all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
 
 
-# Below this, rounding in the sums would be larger than the error promised.
+# Smallest eps: below it, the rounding error of the sums exceeds the bound.
 _SMALLEST_EPS = 1e-13
-# Cells further out than this have no exact centres.
-_FURTHEST = 2.0**48
-# Points that go through the series side by side.
+# Largest |point| for which the centres of cells are exact.
+_LARGEST_POINT = 2.0**48
+# Points whose series are evaluated together, for vector instructions.
 _LANES = 64
 
 
 @dataclass(frozen=True)
 class ErfcSeries:
-    """What a precision asks for: cell width, how many cells are near, and the series (raykar2007,
-    section 5).
+    """Cells and truncated Fourier series for a precision (raykar2007, section 5).
 
     Attributes
     ----------
     width : float
-        Of a cell; a multiple of 1/32, so that the centres of cells are exact in binary, however far
-        out.
+        Of a cell; a multiple of 1/32, so that the centres of cells are exact in binary.
     reach : int
-        Cells whose numbers differ by more have no two points nearer than erfc^-1(eps).
+        Points in cells whose numbers differ by more are further apart than erfc^-1(eps).
     h : float
-        The series has the period pi / h.
+        pi / h is the period of the series.
     coefficients : array of shape (p,)
         exp(-n^2 h^2) / n for n = 1, 3, ..., 2p - 1.
     """
@@ -70,10 +66,10 @@ class ErfcSeries:
     @cache
     def for_precision(eps: float) -> "ErfcSeries":
         """The cheapest series whose error bound (eq. 6 of the paper) is eps."""
-        eps = 0.99 * eps  # the rest is for rounding
-        cut = float(erfcinv(eps))
-        width = max(np.floor(32 * 0.2 * cut) / 32, 1 / 32)
-        reach = int(np.ceil(cut / width)) + 1
+        eps = 0.99 * eps  # the rest is for rounding errors
+        near = float(erfcinv(eps))
+        width = max(np.floor(32 * 0.2 * near) / 32, 1 / 32)
+        reach = int(np.ceil(near / width)) + 1
         furthest = (reach + 1) * width  # the largest |y - z| between near cells
         h = pi / (2.0 * (furthest + float(erfcinv(0.5 * eps))))
         p = 1
@@ -95,8 +91,7 @@ def erfc_sum(
     weights : array-like of shape (N,), optional
         Of either sign; ones by default.
     eps : float, default=1e-6
-        The largest error of any sum, relative to the sum of the absolute weights; between 1e-13 and
-        1.
+        The largest error of a sum relative to the sum of the absolute weights, from 1e-13 to 1.
 
     Returns
     -------
@@ -115,7 +110,7 @@ def erfc_sum(
 def erfc_sum_direct(
     targets: ArrayLike, sources: ArrayLike, weights: ArrayLike | None = None
 ) -> Vector:
-    """The same sums by the double loop, as a reference. Cost: M N.
+    """The sums of `erfc_sum` by the double loop, as a reference. Cost: M N.
 
     Examples
     --------
@@ -129,7 +124,7 @@ def erfc_sum_direct(
 
 
 def check_eps(eps: float) -> None:
-    """Refuse a precision that cannot be promised."""
+    """ValueError unless eps is a precision that can be guaranteed."""
     if not (isinstance(eps, Real) and _SMALLEST_EPS <= eps < 1.0):
         raise ValueError(f"eps must lie between {_SMALLEST_EPS:g} and 1; got {eps!r}.")
 
@@ -141,16 +136,14 @@ def _check_points(
     q = np.ones(z.shape) if weights is None else np.asarray(weights, dtype=float)
     for name, points in (("targets", y), ("sources", z), ("weights", q)):
         if points.ndim != 1:
-            raise ValueError(
-                f"{name} has shape {points.shape}; a one-dimensional array is expected."
-            )
+            raise ValueError(f"{name} has shape {points.shape}; expected one dimension.")
         if not np.isfinite(points).all():
+            entry = int(np.argmin(np.isfinite(points)))
+            raise ValueError(f"{name} must be finite; entry {entry} is {points[entry]}.")
+        if name != "weights" and np.abs(points).max(initial=0.0) > _LARGEST_POINT:
             raise ValueError(
-                f"{name} must be finite; entry {int(np.argmin(np.isfinite(points)))} is not."
-            )
-        if name != "weights" and np.abs(points).max(initial=0.0) > _FURTHEST:
-            raise ValueError(
-                f"{name} must not exceed 2^48 = {_FURTHEST:g} in size; subtract a constant from all points."
+                f"{name} must not exceed 2^48 = {_LARGEST_POINT:g} in size; subtract a constant "
+                "from all points."
             )
     if q.size != z.size:
         raise ValueError(
@@ -170,12 +163,16 @@ def _direct(y, z, q, out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class _Cells:
-    """Points sorted by cell: point k of the order lies at `offset[k]` from the centre of its cell."""
+    """Points sorted by cell, with their offsets from the centre of the cell.
 
-    order: NDArray[np.intp]
+    `number` are the ascending numbers of cells with points; cell c has the points
+    order[start[c]:start[c + 1]].
+    """
+
+    order: Index
     offset: Vector
-    number: NDArray[np.int64]  # of the cells that hold points, ascending
-    start: NDArray[np.int64]  # cell c owns the places start[c]:start[c + 1]
+    number: NDArray[np.int64]
+    start: NDArray[np.int64]
 
     @classmethod
     def of(cls, points: Vector, width: float) -> "_Cells":
@@ -201,17 +198,14 @@ def _offsets(points, cell, order, width):  # type: ignore[no-untyped-def]
     out = np.empty(points.size)
     for k in range(order.size):
         i = order[k]
-        out[k] = (
-            points[i] - (cell[i] + 0.5) * width
-        )  # exact: both are multiples of the point's last bit
+        # Exact: both are multiples of the last bit of the point.
+        out[k] = points[i] - (cell[i] + 0.5) * width
     return out
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
-    """Add sum_j q_j cos(2 n h x_j) and sum_j q_j sin(2 n h x_j), n = 1, 3, ..., of one cell's
-    points.
-    """
+    """Add sum_j q_j cos(2 n h x_j) and sum_j q_j sin(2 n h x_j), n = 1, 3, ..., of a cell."""
     re, im = np.empty(_LANES), np.empty(_LANES)
     turn_re, turn_im = np.empty(_LANES), np.empty(_LANES)
     for begin in range(0, offset.size, _LANES):
@@ -236,9 +230,9 @@ def _add_series(offset, q, h, cosines, sines):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract", "reassoc"})
 def _read_series(offset, order, h, cosines, sines, height, base, out, integral):  # type: ignore[no-untyped-def]
-    """At one cell's targets x: height - (4 / pi) sum_n (A_n sin - B_n cos), and, where there is
-    room for it in `integral`, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n
-    sin) / (2 n h).
+    """At the targets x of a cell: height - (4 / pi) sum_n (A_n sin - B_n cos), and, unless
+    `integral` is empty, minus its integral: base - height x - (4 / pi) sum_n (A_n cos + B_n sin) /
+    (2 n h).
     """
     with_integral = integral.size > 0
     re, im = np.empty(_LANES), np.empty(_LANES)
@@ -265,35 +259,39 @@ def _read_series(offset, order, h, cosines, sines, height, base, out, integral):
                     re[i] * turn_im[i] + im[i] * turn_re[i],
                 )
         for i in range(size):
-            out[order[begin + i]] = height - (4.0 / np.pi) * total[i]
+            k = order[begin + i]
+            out[k] = height - (4.0 / np.pi) * total[i]
             if with_integral:
-                integral[order[begin + i]] = (
-                    base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
-                )
+                integral[k] = base - height * offset[begin + i] - (4.0 / np.pi) * area[i]
+
+
+@compiled
+def _translations(width, reach, h, p):  # type: ignore[no-untyped-def]
+    """Cosines and sines that translate a series between the centres of two cells, by the difference
+    of their numbers plus reach.
+    """
+    cosine, sine = np.empty((2 * reach + 1, p)), np.empty((2 * reach + 1, p))
+    for m in range(2 * reach + 1):
+        for k in range(p):
+            angle = 2.0 * h * (2 * k + 1) * (m - reach) * width
+            cosine[m, k], sine[m, k] = np.cos(angle), np.sin(angle)
+    return cosine, sine
 
 
 @compiled
 def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ignore[no-untyped-def]
-    """The sums at the targets of the cells begin .. end - 1, which pass along the source cells
-    once.
-    """
+    """The sums at the targets of the cells begin .. end - 1, in one pass over the source cells."""
     y_offset, y_order, y_number, y_start = targets
     z_offset, z_number, z_start, q, above_q, above_m = sources
     width, reach, h, coefficients = series
     p = coefficients.size
-    # Turning a series from the centre of one cell to that of another, by the difference of their
-    # numbers.
-    turn_re, turn_im = np.empty((2 * reach + 1, p)), np.empty((2 * reach + 1, p))
-    for m in range(2 * reach + 1):
-        for k in range(p):
-            angle = 2.0 * h * (2 * k + 1) * (m - reach) * width
-            turn_re[m, k], turn_im[m, k] = np.cos(angle), np.sin(angle)
-    # ierfc(t), the integral of erfc from t on, is at_zero - t - (4 / pi) sum_n cos(2 n h t)
-    # exp(-n^2 h^2) / (2 h n^2).
+    turn_re, turn_im = _translations(width, reach, h, p)
+    # ierfc(t), the integral of erfc from t to infinity, is
+    # at_zero - t - (4 / pi) sum_n cos(2 n h t) exp(-n^2 h^2) / (2 h n^2).
     at_zero = 1.0 / np.sqrt(np.pi)
     for k in range(p):
         at_zero += (4.0 / np.pi) * coefficients[k] / (2.0 * h * (2 * k + 1))
-    # Series of the near source cells, in a ring.
+    # Series of the near source cells, in a ring buffer.
     slots = 2 * reach + 2
     ring_cos, ring_sin = np.zeros((slots, p)), np.zeros((slots, p))
     ring_q, ring_m = np.zeros(slots), np.zeros(slots)
@@ -307,8 +305,8 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
             slot = high % slots
             ring_cos[slot] = 0.0
             ring_sin[slot] = 0.0
-            _add_series(z_offset[z_start[high] : z_start[high + 1]], q[z_start[high] : z_start[high + 1]], h,
-                        ring_cos[slot], ring_sin[slot])  # fmt: skip
+            part = slice(z_start[high], z_start[high + 1])
+            _add_series(z_offset[part], q[part], h, ring_cos[slot], ring_sin[slot])
             charge = moment = 0.0
             for j in range(z_start[high], z_start[high + 1]):
                 charge += q[j]
@@ -317,8 +315,8 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
             high += 1
         cosines[:] = 0.0
         sines[:] = 0.0
-        # Far sources above count 2, and 2 (z - y) in the integral; moments are taken about the
-        # centre of this cell.
+        # Far sources above add 2 q, and 2 q (z - y) to the integral; moments are about the centre
+        # of this cell.
         height = 2.0 * above_q[high]
         base = 2.0 * (above_m[high] - above_q[high] * width * (y_number[c] - y_number[0]))
         for b in range(low, high):
@@ -338,9 +336,7 @@ def _sum_cells(begin, end, targets, sources, series, out, integral):  # type: ig
 
 @compiled
 def _above(z_offset, z_number, z_start, q, width, origin):  # type: ignore[no-untyped-def]
-    """For each cell, the charge of it and all above, and their first moment about the centre of
-    cell `origin`.
-    """
+    """Charge of each cell and all above it, and first moment about the centre of cell `origin`."""
     above_q, above_m = np.zeros(z_number.size + 1), np.zeros(z_number.size + 1)
     for b in range(z_number.size - 1, -1, -1):
         charge = moment = 0.0
@@ -355,21 +351,15 @@ def _above(z_offset, z_number, z_start, q, width, origin):  # type: ignore[no-un
 def _sums(
     y: Vector, z: Vector, q: Vector, eps: float, *, with_integral: bool
 ) -> tuple[Vector, Vector]:
-    """The sums of erfc, and of its integral from y - z to infinity where asked for."""
+    """The sums of erfc, and of its integral from y - z to infinity if `with_integral`."""
     out, integral = np.zeros(y.size), np.zeros(y.size if with_integral else 0)
     if y.size == 0 or z.size == 0:
         return out, integral
     series = ErfcSeries.for_precision(eps)
     at, of = _Cells.of(y, series.width), _Cells.of(z, series.width)
-    q = q[of.order]
     targets = at.offset, at.order, at.number, at.start
-    sources = (
-        of.offset,
-        of.number,
-        of.start,
-        q,
-        *_above(of.offset, of.number, of.start, q, series.width, at.number[0]),
-    )
+    of_cells = of.offset, of.number, of.start, q[of.order]
+    sources = (*of_cells, *_above(*of_cells, series.width, at.number[0]))
     parameters = series.width, series.reach, series.h, series.coefficients
     in_row_chunks(
         lambda begin, end: _sum_cells(begin, end, targets, sources, parameters, out, integral),
@@ -381,8 +371,8 @@ def _sums(
 
 @compiled
 def _small_blocks(z, w, start, split, small, slopes):  # type: ignore[no-untyped-def]
-    """Sums over blocks of few pairs, pair by pair: of w_j erfc(z_i - z_j) at either end, and of w_i
-    w_j ierfc.
+    """Sum of w_i w_j ierfc(z_i - z_j) over the small blocks, pair by pair; adds the sums of
+    w_j erfc(z_i - z_j) at each entry to `slopes`.
     """
     value = 0.0
     for b in range(split.size):
@@ -401,8 +391,8 @@ class ErfcPairs:
     """The mean of the loss with slope -erfc(a t) / 2 over all pairs of `blocks`, at scores `s`
     (raykar2007, eq. 3).
 
-    The slope at a row is right to eps / 2 times the weight of its partners; `value` is less exact,
-    by the length of the near field. There is no curvature: conjugate gradients do without.
+    The error of the slope at a row is at most eps / 2 times the weight of its partners; that of
+    `value` is larger by the width of the near cells. There is no curvature.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, eps: float) -> None:
@@ -413,14 +403,11 @@ class ErfcPairs:
         if not small.all() and out_of_range(z):
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)
             return
-        value = (
-            _small_blocks(z, w, blocks.start, blocks.split, small, slopes) if small.any() else 0.0
-        )
+        value, start, split = 0.0, blocks.start, blocks.split
+        if small.any():
+            value = _small_blocks(z, w, start, split, small, slopes)
         for k in np.flatnonzero(~small):
-            lower, upper = (
-                slice(blocks.start[k], blocks.split[k]),
-                slice(blocks.split[k], blocks.start[k + 1]),
-            )
+            lower, upper = slice(start[k], split[k]), slice(split[k], start[k + 1])
             slopes[upper], integral = _sums(z[upper], z[lower], w[lower], eps, with_integral=True)
             slopes[lower], _ = _sums(-z[lower], -z[upper], w[upper], eps, with_integral=False)
             value += float(w[upper] @ integral)

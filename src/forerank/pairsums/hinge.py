@@ -3,7 +3,7 @@
 For an upper row i the pairs with a loss are those with lower rows j of score s_j > s_i - 1, and
 m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active rows,
 
-    M0_i = sum_j w_j,    M1_i = sum_j w_j m_ij,    M2_i = sum_j w_j m_ij^2    (maths/pairsums.md, eq. 1)
+    M0_i = sum_j w_j,   M1_i = sum_j w_j m_ij,   M2_i = sum_j w_j m_ij^2   (maths/pairsums.md, eq. 1)
 
 In one pass over the upper scores in descending order the active set only grows, and every m_ij
 grows by the same step, so the sums are updated by adding non-negative terms: nothing cancels,
@@ -174,8 +174,9 @@ def _add_curvature(u, rows, w, start, split, m0, n_active, scale, out):  # type:
         for sign in (1.0, -1.0):
             lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
             own, other = (upper, lower) if sign > 0 else (lower, upper)
+            own_m0, own_active = m0[own], n_active[own]
             _add_half_curvature(
-                u, rows[own], rows[other], w[own], w[other], sign, m0[own], n_active[own], scale, out
+                u, rows[own], rows[other], w[own], w[other], sign, own_m0, own_active, scale, out
             )  # fmt: skip
 
 
@@ -185,8 +186,9 @@ def _add_curvatures(U, rows, w, start, split, m0, n_active, scale, out):  # type
         for sign in (1.0, -1.0):
             lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
             own, other = (upper, lower) if sign > 0 else (lower, upper)
+            own_m0, own_active = m0[own], n_active[own]
             _add_half_curvatures(
-                U, rows[own], rows[other], w[own], w[other], sign, m0[own], n_active[own], scale, out
+                U, rows[own], rows[other], w[own], w[other], sign, own_m0, own_active, scale, out
             )  # fmt: skip
 
 

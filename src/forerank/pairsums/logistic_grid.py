@@ -1,20 +1,21 @@
-"""Sums of logistic kernels over many sources, by spreading them on a uniform grid; no sort.
+"""Kernel sums of the logistic loss over many sources on a uniform grid, without a sort.
 
-The kernels are the logistic loss and its derivatives, analytic functions of the score difference.
+    sum_j q_j K(t_i - s_j)   at targets t_i, for sources s_j with weights q_j, called charges
+
+The kernels K are the logistic loss and its derivatives, analytic functions of the score difference.
 Each source is spread on the 8 nearest nodes of a grid with step 1/16 by its Lagrange weights, the
-node charges are convolved with the kernel, and the result is interpolated at the targets with the
-same weights (maths/pairsums.md, eq. 4). The nearest singularity of the kernels lies at distance pi
-from the real line, so the interpolation error is about 1e-12 of the kernel's own local size. The
-Lagrange weights are polynomials of degree 7 in the position between two nodes; a source therefore
-only adds the first 8 powers of its position to its interval, and a target only evaluates one
-polynomial: the change to and from nodes is made once per interval, not once per row.
+charges of the nodes are convolved with the kernel, and the result is interpolated at the targets
+with the same weights (maths/pairsums.md, eq. 4). The nearest singularity of the kernels has
+distance pi from the real line, so the relative interpolation error is about 1e-12. The Lagrange
+weights are polynomials of degree 7 in the position between two nodes: a source adds the first 8
+powers of its position to its interval, a target evaluates one polynomial, and the conversion to
+and from nodes is done once per interval, not once per row.
 
-Wide scores. The line is cut into cells of length 64. Beyond the neighbouring cell a kernel equals
-its limit to 1e-28 (loss: -t or 0; slope: -1 or 0; curvature: 0), and the limits are summed over
-whole cells from charges and first moments. Only cells that hold rows exist, and a cell with few
-rows keeps them as points instead of nodes, so the cost stays linear in N whether the scores span
-1e-3 or 1e6. Nodes are binary fractions anchored at zero, so the cells of separate chunks of rows
-add up node by node.
+Wide scores are split into cells of length 64. Beyond the neighbouring cell a kernel equals its
+limit to 1e-28 (loss: -t or 0; slope: -1 or 0; curvature: 0), and the limits are summed over cells
+from charges and first moments. Only cells with rows exist, and a cell with few rows stores them as
+points instead of nodes, so the cost is linear in N for scores that span 1e-3 or 1e6. Nodes are
+binary fractions that include zero, so the cells of separate chunks of rows add up node by node.
 
 Cost: about 10 N multiplications for the spread and as many for each interpolation; the convolution
 does not depend on N.
@@ -31,21 +32,21 @@ from forerank._typing import Vector
 __all__ = ["LogisticSources"]
 
 
+# Nodes per unit of score, length of a cell in units of score, and nodes per Lagrange polynomial.
 STEPS_PER_UNIT = 16
 CELL_LENGTH = 64
 STENCIL = 8
 INTERVALS = CELL_LENGTH * STEPS_PER_UNIT
-# A cell's nodes reach 3 to the left and 4 to the right of it, so that every stencil stays inside
-# its own cell.
+# Nodes of a cell: 3 to the left and 4 to the right of it, so that every stencil is inside its cell.
 NODES = INTERVALS + STENCIL - 1
-# A cell with fewer sources than this keeps them as points: summing them one by one is cheaper than
-# a convolution.
+# Sources of a cell below which they are stored as points: single sums are cheaper than a
+# convolution.
 FEW_SOURCES = 256
-# A cell with more targets than this gets nodes even where all sources near it are points.
+# Targets of a cell above which it gets nodes even if all sources near it are points.
 MANY_TARGETS = 512
-# Scores that span no more than this get one grid of their own length; wider ones are cut into
-# cells.
+# Span of the scores up to which one grid of that length is used; wider ones have cells.
 NARROW = 128
+# Numbers of the kernels.
 LOSS, SLOPE, CURVATURE = 0, 1, 2
 
 
@@ -58,23 +59,16 @@ def logistic_kernel(t):  # type: ignore[no-untyped-def]
 
 
 def _kernel_tables() -> NDArray[np.float64]:
-    """Loss, slope and curvature at every difference of nodes of adjoining cells; column _REACH is
-    difference zero.
-    """
-    t = np.arange(-_REACH, _REACH + 1) / STEPS_PER_UNIT
+    """Loss, slope and curvature at every difference of nodes; column _LARGEST_SHIFT is zero."""
+    t = np.arange(-_LARGEST_SHIFT, _LARGEST_SHIFT + 1) / STEPS_PER_UNIT
     e = np.exp(-np.abs(t))
-    return np.stack(
-        [
-            np.maximum(-t, 0.0) + np.log1p(e),
-            -np.where(t >= 0, e, 1.0) / (1.0 + e),
-            e / (1.0 + e) ** 2,
-        ]
-    )
+    loss, slope = np.maximum(-t, 0.0) + np.log1p(e), -np.where(t >= 0, e, 1.0) / (1.0 + e)
+    return np.stack([loss, slope, e / (1.0 + e) ** 2])
 
 
 def _stencil_polynomials() -> NDArray[np.float64]:
-    """Row m: coefficients, lowest power first, of the Lagrange weight of node m at x in [-1/2, 1/2)
-    about the middle of the fourth and the fifth of 8 equidistant nodes.
+    """Row m: coefficients, lowest power first, of the Lagrange weight of node m of 8 at x, the
+    position in [-1/2, 1/2) relative to the middle of the fourth and the fifth node.
     """
     positions = np.arange(STENCIL) - (STENCIL - 1) / 2
     rows = []
@@ -84,17 +78,15 @@ def _stencil_polynomials() -> NDArray[np.float64]:
     return np.array(rows)
 
 
-# The largest difference of node numbers between adjoining cells, and on one narrow grid.
-_REACH = max(2 * NODES, NARROW * STEPS_PER_UNIT + 2 * STENCIL)
+# The largest difference of node numbers, between neighbouring cells and on one narrow grid.
+_LARGEST_SHIFT = max(2 * NODES, NARROW * STEPS_PER_UNIT + 2 * STENCIL)
 TABLES = _kernel_tables()
 REVERSED_TABLES = np.ascontiguousarray(TABLES[:, ::-1])
 POLYNOMIALS = _stencil_polynomials()
 
 
 class _Cells(NamedTuple):
-    """The occupied cells of a set of scores: cell number, row count, lowest and highest score; and
-    each row's cell.
-    """
+    """Cells with scores: number of the cell, rows, lowest and highest score; each row's cell."""
 
     number: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -119,6 +111,7 @@ def _index_cells(s, first, n_cells):  # type: ignore[no-untyped-def]
 
 
 def locate(s: Vector) -> _Cells:
+    """The cells of the scores s."""
     if s.size == 0:
         none = np.empty(0, dtype=np.int64)
         return _Cells(none, none, np.empty(0), np.empty(0), np.empty(0, dtype=np.int32))
@@ -140,7 +133,7 @@ def locate(s: Vector) -> _Cells:
 
 
 def _node_range(cells: _Cells) -> NDArray[np.int64]:
-    """First node, and one past the last node, that the rows of each cell touch."""
+    """The first node, and one past the last node, of the stencils of each cell's rows."""
     left = cells.number * CELL_LENGTH
     first = ((cells.low - left) * STEPS_PER_UNIT).astype(np.int64)
     last = ((cells.high - left) * STEPS_PER_UNIT).astype(np.int64)
@@ -176,7 +169,7 @@ def _evaluate(p, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _powers_to_nodes(powers, first, last, polynomials, nodes):  # type: ignore[no-untyped-def]
-    """Turn the powers of intervals first .. last - 1 into charges of their stencils' nodes."""
+    """Add the powers of intervals first .. last - 1, as charges, to the nodes of their stencils."""
     for k in range(first, last):
         p = powers[k]
         v = nodes[k : k + STENCIL]
@@ -189,7 +182,7 @@ def _powers_to_nodes(powers, first, last, polynomials, nodes):  # type: ignore[n
 
 @compiled
 def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore[no-untyped-def]
-    """The interpolating polynomial of each interval first .. last - 1, from its stencil's nodes."""
+    """The interpolating polynomials of intervals first .. last - 1, from the nodes."""
     for k in range(first, last):
         v = nodes[k : k + STENCIL]
         p = out[k]
@@ -202,8 +195,8 @@ def _nodes_to_polynomials(nodes, first, last, polynomials, out):  # type: ignore
 
 @compiled(fastmath={"contract"})
 def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
-    """Add the kernel sums of node charges to the nodes `out`, which begin `shift` nodes right of
-    the first charge.
+    """Add the kernel sums of charges at nodes to the nodes `out`, whose first node is `shift` nodes
+    right of the first charge.
     """
     middle = (table.size - 1) // 2
     for b in range(charge.size):
@@ -215,9 +208,7 @@ def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignore[no-untyped-def]
-    """Kernel sums at targets t from charges q at s, all of them on n_intervals intervals right of
-    `left`.
-    """
+    """Kernel sums at targets t from charges q at s, all in n_intervals intervals from `left`."""
     powers = np.zeros((n_intervals, STENCIL))
     for i in range(s.size):
         x = (s[i] - left) * STEPS_PER_UNIT
@@ -241,7 +232,7 @@ def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignor
 
 @compiled
 def _spread(s, q, number, index, slot, powers):  # type: ignore[no-untyped-def]
-    """Add each source's powers to its interval, in the cells that have nodes (slot >= 0)."""
+    """Add the powers of each source to its interval, in the cells with nodes (slot >= 0)."""
     for i in range(s.size):
         c = index[i]
         if slot[c] >= 0:
@@ -263,7 +254,7 @@ def _points_to_nodes(s, q, cell, sign, orders, out, target_range):  # type: igno
 
 @compiled
 def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ignore[no-untyped-def]
-    """Kernel sums at the nodes of target cells, from all sources in the same and the adjoining
+    """Kernel sums at the nodes of target cells, from the sources in the same and neighbouring
     cells.
     """
     source_number, slot, nodes, source_range, point_s, point_q, point_start = source
@@ -287,9 +278,9 @@ def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ig
 
 @compiled
 def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-untyped-def]
-    """Charge and first moment, about each target cell's left end, of the sources at least two cells
-    away on the side where the kernel does not vanish: above for upper targets (sign = 1), below for
-    lower ones (sign = -1).
+    """Charge and first moment, about the left end of each target cell, of the sources at least two
+    cells away on the side where the kernel is not zero: above for upper targets (sign = 1), below
+    for lower ones (sign = -1).
     """
     far = np.zeros((number.size, 2))
     step = -1 if sign > 0 else 1
@@ -312,7 +303,7 @@ def _far_sums(number, source_number, weight, moment, sign):  # type: ignore[no-u
 
 @compiled
 def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignore[no-untyped-def]
-    """Add the interpolated kernel sums at the targets in cells that have nodes."""
+    """Add the interpolated kernel sums at the targets in cells with nodes."""
     for i in range(t.size):
         c = index[i]
         if slot[c] >= 0:
@@ -324,7 +315,7 @@ def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignor
 
 @compiled
 def _read_points(t, number, index, slot, source, sign, orders, out):  # type: ignore[no-untyped-def]
-    """Add the kernel sums of single sources at the targets in cells that have no nodes."""
+    """Add the kernel sums of single sources at the targets in cells without nodes."""
     source_number, _, _, _, point_s, point_q, point_start = source
     for i in range(t.size):
         c = index[i]
@@ -352,16 +343,16 @@ def _read_far(t, number, index, far, sign, orders, out):  # type: ignore[no-unty
 
 
 class LogisticSources:
-    """Charges on a line, kept so that logistic kernel sums at any targets are cheap.
+    """Sources with charges, stored on a grid for logistic kernel sums at any targets.
 
     Parameters
     ----------
     scores, charges : arrays of one length
-        Where the sources sit and what each weighs.
+        Positions and weights of the sources.
 
     Sources of separate chunks of rows add up: ``LogisticSources(s1, q1) + LogisticSources(s2, q2)``
-    gives the same sums as the two chunks together, and exchanging it costs a few thousand floats
-    however many rows it stands for.
+    has the same sums as both chunks together. Its size is a few thousand floats for any number of
+    rows.
 
     Examples
     --------
@@ -376,7 +367,7 @@ class LogisticSources:
         s, q = np.ascontiguousarray(scores, dtype=float), np.ascontiguousarray(charges, dtype=float)
         if s.shape != q.shape or s.ndim != 1:
             raise ValueError(
-                f"scores and charges must be vectors of one length; got shapes {s.shape} and {q.shape}."
+                f"scores and charges must be vectors of one length; got {s.shape} and {q.shape}."
             )
         if _cells is None and not np.isfinite(s).all():
             raise ValueError("scores must be finite; found NaN or infinity.")
@@ -385,9 +376,7 @@ class LogisticSources:
     def _fill(
         self, s: Vector, q: Vector, cells: _Cells, also_nodes: NDArray[np.int64] | None = None
     ) -> None:
-        """Nodes for cells with many sources and for those numbered in also_nodes; points for the
-        others.
-        """
+        """Set nodes for cells with many sources and for those in also_nodes; points for others."""
         few = cells.size < FEW_SOURCES
         if also_nodes is not None:
             few &= ~np.isin(cells.number, also_nodes)
@@ -413,15 +402,12 @@ class LogisticSources:
         if not isinstance(other, LogisticSources):
             return NotImplemented
         s = np.concatenate([self._point_s, other._point_s])
+        q = np.concatenate([self._point_q, other._point_q])
         points = locate(s)
-        with_nodes = np.union1d(
-            np.union1d(self._numbers_with_nodes(), other._numbers_with_nodes()),
-            points.number[points.size >= FEW_SOURCES],
-        )
+        before = np.union1d(self._numbers_with_nodes(), other._numbers_with_nodes())
+        with_nodes = np.union1d(before, points.number[points.size >= FEW_SOURCES])
         merged = LogisticSources.__new__(LogisticSources)
-        merged._fill(
-            s, np.concatenate([self._point_q, other._point_q]), points, also_nodes=with_nodes
-        )
+        merged._fill(s, q, points, also_nodes=with_nodes)
         parts = [
             (np.searchsorted(with_nodes, part._numbers_with_nodes()), part._nodes, part._range)
             for part in (self, other, merged)
@@ -436,9 +422,8 @@ class LogisticSources:
         per_cell = np.zeros(number.size, dtype=np.int64)
         per_cell[np.searchsorted(number, merged._number)] = np.diff(merged._point_start)
         merged._point_start = np.concatenate([[0], np.cumsum(per_cell)])
-        merged._slot = np.where(
-            np.isin(number, with_nodes), np.searchsorted(with_nodes, number), -1
-        )
+        slot = np.searchsorted(with_nodes, number)
+        merged._slot = np.where(np.isin(number, with_nodes), slot, -1)
         merged._number = number
         return merged
 
@@ -449,7 +434,7 @@ class LogisticSources:
         *,
         targets_are: Literal["upper", "lower"],
     ) -> Vector:
-        """Sum_j q_j K(t - s_j) at upper targets t, or sum_j q_j K(s_j - t) at lower ones."""
+        """sum_j q_j K(t - s_j) at upper targets t, or sum_j q_j K(s_j - t) at lower ones."""
         t = np.ascontiguousarray(targets, dtype=float)
         if not np.isfinite(t).all():
             raise ValueError("targets must be finite; found NaN or infinity.")
@@ -464,44 +449,36 @@ class LogisticSources:
             return out
         order_array = np.array(orders)
         tables = (TABLES if sign > 0 else REVERSED_TABLES)[order_array]
-        source = (
-            self._number, self._slot, self._nodes, self._range, self._point_s, self._point_q, self._point_start
-        )  # fmt: skip
+        points = self._point_s, self._point_q, self._point_start
+        source = (self._number, self._slot, self._nodes, self._range, *points)
         slot, with_nodes = self._target_slots(cells)
         if with_nodes.any():
-            node_range = _node_range(cells)[with_nodes]
-            nodes = _fill_nodes(
-                cells.number[with_nodes], node_range, source, sign, order_array, tables
-            )
+            number, node_range = cells.number[with_nodes], _node_range(cells)[with_nodes]
+            nodes = _fill_nodes(number, node_range, source, sign, order_array, tables)
             coefficients = np.zeros((*nodes.shape[:2], INTERVALS, STENCIL))
             for c, (first, last) in enumerate(node_range):
-                for o in range(len(orders)):
-                    _nodes_to_polynomials(
-                        nodes[c, o], first, last - STENCIL + 1, POLYNOMIALS, coefficients[c, o]
-                    )
+                end = last - STENCIL + 1
+                for at_nodes, out_c in zip(nodes[c], coefficients[c], strict=True):
+                    _nodes_to_polynomials(at_nodes, first, end, POLYNOMIALS, out_c)
             _read_polynomials(t, cells.number, cells.of_row, slot, coefficients, out)
         if not with_nodes.all():
             _read_points(t, cells.number, cells.of_row, slot, source, sign, order_array, out)
-        if (self._number[-1] - cells.number[0]) * sign >= 2 or (
-            self._number[0] - cells.number[-1]
-        ) * sign >= 2:
+        distances = self._number[-1] - cells.number[0], self._number[0] - cells.number[-1]
+        if max(distance * sign for distance in distances) >= 2:
             far = _far_sums(cells.number, self._number, *self._cell_totals(), sign)
             _read_far(t, cells.number, cells.of_row, far, sign, order_array, out)
         return out
 
     def _target_slots(self, cells: _Cells) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Which target cells get nodes, and a running number for them (-1 for the others)."""
+        """A running number for target cells that get nodes (-1 for others), and which these are."""
         dense = self._numbers_with_nodes()
-        beside = np.searchsorted(dense, cells.number + 1, side="right") > np.searchsorted(
-            dense, cells.number - 1
-        )
-        with_nodes = beside | (cells.size > MANY_TARGETS)
+        end = np.searchsorted(dense, cells.number + 1, side="right")
+        near_nodes = end > np.searchsorted(dense, cells.number - 1)
+        with_nodes = near_nodes | (cells.size > MANY_TARGETS)
         return np.where(with_nodes, np.cumsum(with_nodes) - 1, -1), with_nodes
 
     def _cell_totals(self) -> tuple[Vector, Vector]:
-        """Charge and first moment about the left end of each cell. Lagrange weights keep both
-        exactly.
-        """
+        """Charge and first moment about the left end of each cell; nodes represent them exactly."""
         cell_of_point = np.repeat(np.arange(self._number.size), np.diff(self._point_start))
         x = self._point_s - CELL_LENGTH * self._number[cell_of_point]
         weight, moment = np.zeros(self._number.size), np.zeros(self._number.size)
