@@ -71,7 +71,9 @@ def test_problems_that_cannot_be_read():
         read_problem(X)
     with pytest.raises(ValueError, match="A file has its labels in a column"):
         read_problem("t.csv", Y)
-    with pytest.raises(ValueError, match=r"target has shape \(3,\); expected one label for each of 12"):
+    with pytest.raises(
+        ValueError, match=r"target has shape \(3,\); expected one label for each of 12"
+    ):
         read_problem(X, Y[:3])
     with pytest.raises(ValueError, match="given twice"):
         read_problem(frame(), "y", group="g", qid=GROUPS)

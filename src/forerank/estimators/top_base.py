@@ -85,7 +85,7 @@ class TopEstimator(TwoClassRanker):
 
 
 class WeightedTopEstimator(TopEstimator):
-    """Base of those with sample weights."""
+    """Base of the rankers for the top that take sample weights."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the weights.

@@ -95,7 +95,7 @@ class IntervalProposals:
         n: int,
     ) -> None:
         self._probability, self._random = probability, random
-        self._open: list[tuple[_Kind, Interval, int]] = []
+        self._open: list[tuple[_CandidateKind, Interval, int]] = []
         bounds, enumerated, rates = [], [np.empty(0, dtype=np.int64)], [np.empty(0)]
         for kind, interval, bound in self._cover(_kinds(candidates, scores)):
             size = kind.count(*interval)
@@ -128,7 +128,9 @@ class IntervalProposals:
         order = self._random.permutation(n)
         return tuple(np.concatenate(parts)[order] for parts in (keys, probability, rate))  # type: ignore[return-value]
 
-    def _cover(self, kinds: list["_Kind"]) -> Iterator[tuple["_Kind", Interval, float]]:
+    def _cover(
+        self, kinds: list["_CandidateKind"]
+    ) -> Iterator[tuple["_CandidateKind", Interval, float]]:
         """Intervals that hold every candidate of positive probability, with the highest
         probability in each.
         """
@@ -146,13 +148,13 @@ class IntervalProposals:
                     yield part
 
     def _with_bounds(
-        self, kinds: list["_Kind"], intervals: list[Interval]
-    ) -> list[tuple["_Kind", Interval, float]]:
+        self, kinds: list["_CandidateKind"], intervals: list[Interval]
+    ) -> list[tuple["_CandidateKind", Interval, float]]:
         highest = [float(self._probability.acceptance(np.array(part)).max()) for part in intervals]
         bounded = list(zip(intervals, highest, strict=True))
         return [(kind, interval, bound) for kind in kinds for interval, bound in bounded]
 
-    def _first_depth(self, kinds: list["_Kind"]) -> int:
+    def _first_depth(self, kinds: list["_CandidateKind"]) -> int:
         """The largest depth before which no interval holds a candidate: with widely spread scores
         the first hundreds are empty.
         """
@@ -204,7 +206,7 @@ def _pairs_at(p, q, low, high, ranks):  # type: ignore[no-untyped-def]
     return i_of, j_of
 
 
-class _Kind(ABC):
+class _CandidateKind(ABC):
     """The pairs, or the points, by their score difference; intervals are [low, high)."""
 
     def __init__(self, share: float, d_drawn: Vector) -> None:
@@ -222,7 +224,7 @@ class _Kind(ABC):
         return int(np.count_nonzero((self._d_drawn >= low) & (self._d_drawn < high)))
 
 
-class _Pairs(_Kind):
+class _Pairs(_CandidateKind):
     def __init__(self, p: Vector, q: Vector, share: float, d_drawn: Vector) -> None:
         super().__init__(share, d_drawn)
         self._i, self._j = argsort(p), argsort(q)
@@ -240,7 +242,7 @@ class _Pairs(_Kind):
         return self._i[i].astype(np.int64) * self._q.size + self._j[j], self._p[i] - self._q[j]
 
 
-class _Points(_Kind):
+class _Points(_CandidateKind):
     def __init__(self, d: Vector, share: float, first_key: int, d_drawn: Vector) -> None:
         super().__init__(share, d_drawn)
         self._order = argsort(d)
@@ -255,13 +257,13 @@ class _Points(_Kind):
         return self._first_key + self._order[index].astype(np.int64), self._d[index]
 
 
-def _kinds(candidates: Candidates, scores: Vector) -> list[_Kind]:
+def _kinds(candidates: Candidates, scores: Vector) -> list[_CandidateKind]:
     p, q = scores[candidates.positive], scores[candidates.negative]
     plus, minus = candidates.rows_of(candidates.drawn)
     with_origin = np.append(scores, 0.0)  # row -1
     d_drawn = with_origin[plus] - with_origin[minus]
     point = candidates.drawn >= candidates.first_point
-    kinds: list[_Kind] = []
+    kinds: list[_CandidateKind] = []
     if candidates.n_pairs:
         kinds.append(_Pairs(p, q, candidates.pair_share, d_drawn[~point]))
     if candidates.n_points:

@@ -99,7 +99,7 @@ def _sweep(rows, squared_norm, box, sign, dual, w, shift, active, n_active, lowe
     return n_active, lowest, highest
 
 
-def _newton_direction(missing: Vector, Z: NDArray[np.float64]) -> Vector:
+def _free_direction(missing: Vector, Z: NDArray[np.float64]) -> Vector:
     """The step a with Z Z^T a = missing.
 
     With more rows than columns some directions do not change w. The ridge makes the step long in
@@ -135,7 +135,7 @@ def _newton_steps(
     for _ in range(_NEWTON_STEPS):
         old, room = dual[free], box[free]
         missing = 1.0 - Z[:, :-1] @ w - sign[free] * shift[0]
-        step = _newton_direction(missing, Z)
+        step = _free_direction(missing, Z)
         with np.errstate(divide="ignore", invalid="ignore"):
             to_bound = np.where(step > 0.0, room - old, -old) / step
         first = float(np.nanmin(to_bound))

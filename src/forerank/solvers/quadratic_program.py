@@ -186,31 +186,31 @@ def interior_point(
     `total` estimates the sum of the first variables. Stops at an error of `atol`, or of 3 % of the
     minimum plus `constant`.
     """
-    here = _first_point(matrix, h, bounds, total)
+    point = _first_point(matrix, h, bounds, total)
     for _ in range(_MAX_STEPS):
-        product = matrix.product(here.x)
-        residual = product + h - here.z - bounds.adjoint(here.y, h.size)
-        short = bounds.slack(here.x) - here.u
-        complementarity = here.complementarity()
-        goal = max(atol, _RTOL * (constant + 0.5 * float(here.x @ product) + float(h @ here.x)))
-        size = max(total, float(here.x.sum()))
-        error = max(float(np.abs(residual).max()) * size, float(np.abs(short) @ here.y))
+        product = matrix.product(point.x)
+        residual = product + h - point.z - bounds.adjoint(point.y, h.size)
+        slack_error = bounds.slack(point.x) - point.u
+        complementarity = point.complementarity()
+        goal = max(atol, _RTOL * (constant + 0.5 * float(point.x @ product) + float(h @ point.x)))
+        size = max(total, float(point.x.sum()))
+        error = max(float(np.abs(residual).max()) * size, float(np.abs(slack_error) @ point.y))
         if complementarity <= goal and error <= goal:
             break
-        step = _Newton(matrix, bounds, here, residual, short)
-        predictor = step.towards(-here.x * here.z, -here.u * here.y)
-        predicted = here.along(predictor, here.longest(predictor)).complementarity()
-        centre = (predicted / complementarity) ** 3 * complementarity / (h.size + here.u.size)
+        step = _Newton(matrix, bounds, point, (residual, slack_error))
+        predictor = step.towards(-point.x * point.z, -point.u * point.y)
+        predicted = point.along(predictor, point.longest(predictor)).complementarity()
+        centre = (predicted / complementarity) ** 3 * complementarity / (h.size + point.u.size)
         corrector = step.towards(
-            centre - here.x * here.z - predictor.x * predictor.z,
-            centre - here.u * here.y - predictor.u * predictor.y,
+            centre - point.x * point.z - predictor.x * predictor.z,
+            centre - point.u * point.y - predictor.u * predictor.y,
         )
-        length = here.longest(corrector)
+        length = point.longest(corrector)
         length = 1.0 if length == 1.0 else _BOUNDARY_SHARE * length
         if not length > 1e-12:
             break
-        here = here.along(corrector, length)
-    return here.x, here.z
+        point = point.along(corrector, length)
+    return point.x, point.z
 
 
 def _first_point(matrix: Gram | Metric, h: Vector, bounds: Bounds, total: float) -> _Interior:
@@ -228,16 +228,11 @@ class _Newton:
     """The Newton equations at a point, factored."""
 
     def __init__(
-        self,
-        matrix: Gram | Metric,
-        bounds: Bounds,
-        here: _Interior,
-        residual: Vector,
-        short: Vector,
+        self, matrix: Gram | Metric, bounds: Bounds, point: _Interior, errors: tuple[Vector, Vector]
     ) -> None:
-        self._bounds, self._here, self._residual, self._short = bounds, here, residual, short
-        theta = here.z / here.x
-        on_first, on_others = bounds.split(here.y / here.u)
+        self._bounds, self._point, self._errors = bounds, point, errors
+        theta = point.z / point.x
+        on_first, on_others = bounds.split(point.y / point.u)
         theta[: on_first.size] += on_first
         if bounds.upper is not None:
             theta[bounds.n_first :] += on_others
@@ -247,11 +242,12 @@ class _Newton:
 
     def towards(self, target_x: Vector, target_u: Vector) -> _Interior:
         """The step that changes x z and u y by the targets, to first order."""
-        here, short = self._here, self._short
-        from_bounds = self._bounds.adjoint((target_u - here.y * short) / here.u, here.x.size)
-        dx = self._solve(-self._residual + target_x / here.x + from_bounds)
-        du = self._bounds.slack(dx, 0.0) + short
-        dz, dy = (target_x - here.z * dx) / here.x, (target_u - here.y * du) / here.u
+        point, (residual, slack_error) = self._point, self._errors
+        on_bounds = (target_u - point.y * slack_error) / point.u
+        from_bounds = self._bounds.adjoint(on_bounds, point.x.size)
+        dx = self._solve(-residual + target_x / point.x + from_bounds)
+        du = self._bounds.slack(dx, 0.0) + slack_error
+        dz, dy = (target_x - point.z * dx) / point.x, (target_u - point.y * du) / point.u
         return _Interior(dx, dz, du, dy)
 
 

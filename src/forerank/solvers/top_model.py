@@ -63,7 +63,7 @@ class Solution:
     active: Mask
 
 
-class _Model:
+class _QuadraticModel:
     def __init__(self, top: Top, design: Design, alpha: float, l1: float = 0.0) -> None:
         self.top, self.design, self.alpha, self.l1 = top, design, alpha, l1
         # Negatives with a positive weight in the last programme, and all its negatives.
@@ -126,7 +126,7 @@ class _Model:
         return x, active
 
 
-class ColumnModel(_Model):
+class ColumnModel(_QuadraticModel):
     """Model as a matrix over the columns, with or without an L1 penalty; the curvature of the
     positives is updated from step to step.
     """
@@ -252,7 +252,7 @@ class ColumnModel(_Model):
         return np.where(new < inside * new.max(initial=0.0), -w, p)
 
 
-class RowModel(_Model):
+class RowModel(_QuadraticModel):
     """Model through inner products of rows, for more columns than positives.
 
     S = alpha I + C^T C with C = (I - q q^T) D^(1/2) X_pos, q = (D/c)^(1/2), so that
