@@ -1,11 +1,14 @@
 """Methods by name: the estimators they make, their titles, and the names of earlier versions."""
 
 import re
+import warnings
+from pathlib import Path
 
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from forerank import Ranker, TopPush
+from forerank.models import load_model
 from forerank.selection import method_names, method_title
 from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
 
@@ -43,3 +46,18 @@ def test_top_methods_are_what_they_are_called(data):
         "pos_at_top", methods=["top-push"], alphas=[1e-3], scale=False, random_state=0
     ).fit(X, y)
     assert_allclose(ranker.coef_, TopPush(alpha=1e-3).fit(X, y).coef_)
+
+
+def test_a_ranker_of_version_0_1_keeps_its_names_and_can_be_fitted_again(data):
+    path = Path(__file__).parents[1] / "model_files" / "0.1" / "Ranker.forerank"
+    ranker = load_model(path).estimator
+    old = ranker.best_method_
+    assert old in OLD_METHOD_NAMES
+    X, y = data(100, ranker.n_features_in_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker.refit(X, y)
+    assert ranker.best_method_ == old
+    with pytest.warns(FutureWarning, match="is now"):
+        ranker.set_params(methods=[old]).fit(X, y)
+    assert ranker.best_method_.endswith(OLD_METHOD_NAMES[old])
