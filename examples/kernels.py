@@ -59,9 +59,8 @@ def main(picture: str | None = None) -> None:
             )  # w = 0 is the best for some parameters of the search
             fitted[name] = ranker.fit(X_train, y_train)
         scores = fitted[name].decision_function(X_test)
-        print(
-            f"{name:>25} {pos_at_top(y_test, scores):>8.3f} {average_precision(y_test, scores):>6.3f}"
-        )
+        top, precision = pos_at_top(y_test, scores), average_precision(y_test, scores)
+        print(f"{name:>25} {top:>8.3f} {precision:>6.3f}")
     if picture:
         draw(fitted, X_test, y_test, picture)
 

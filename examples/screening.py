@@ -17,7 +17,7 @@ from forerank.active import RecallBound, compare_strategies, simulate
 
 
 def made_up(n: int = 1000, seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Abstracts of 60 words with frequencies after Zipf; relevant ones have a few words of a topic."""
+    """Abstracts of 60 words with Zipf frequencies; relevant ones have a few words of a topic."""
     rng = np.random.default_rng(seed)
     words = np.array([f"word{k}" for k in range(3000)])
     share = 1.0 / np.arange(1, words.size + 1)
@@ -45,9 +45,8 @@ def main(picture: str | None = None, path: str | None = None) -> None:
     )
     print(f"{'strategy':>10} {'to 50 %':>8} {'to 95 %':>8} {'WSS@95':>7}")
     for line in found.table():
-        print(
-            f"{line['method']:>10} {line['records to 50%']:>8.0f} {line['records to 95%']:>8.0f} {line['WSS@95']:>7.2f}"
-        )
+        half, most = line["records to 50%"], line["records to 95%"]
+        print(f"{line['method']:>10} {half:>8.0f} {most:>8.0f} {line['WSS@95']:>7.2f}")
     run = simulate(X, y, batch=0.05, stopping=RecallBound(0.95, 0.95), random_state=0)
     print(f"\nRead {len(run.order)} of {run.n_records} records and stopped: {run.stopped}.")
     print(f"In truth the recall was {run.recall[-1]:.3f}.")

@@ -97,15 +97,102 @@ def test_private_names_stay_in_their_folder():
     } == PRIVATE
 
 
+# Bars that a file, a function and the root of the package keep to.
+MOST_LINES = 500
+MOST_LINES_OF_BODY = 60
+MOST_ROOT_MODULES = 10
+
+
+def body_lines(function):
+    """Number of lines of a function's body, without its docstring."""
+    has_docstring = ast.get_docstring(function) is not None
+    body = function.body[1:] if has_docstring else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_files_and_functions_are_short():
+    assert len(list(PACKAGE.glob("*.py"))) <= MOST_ROOT_MODULES
+    long_files = [
+        path for path in PACKAGE.rglob("*.py") if len(path.read_text().splitlines()) > MOST_LINES
+    ]
+    assert long_files == []
+    long_functions = [
+        f"{module}.{node.name}"
+        for module, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and body_lines(node) > MOST_LINES_OF_BODY
+    ]
+    assert long_functions == []
+
+
 PUBLIC = {
-    "forerank": "AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker PairwiseRanker "
-    "PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures RankBoost RankNCG RankNet Ranker SparseTopPush "
-    "TopPush TopRanker active compare data estimators graphs losses metrics models",
-    "forerank.active": "Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PoolRanker Random "
-    "RankThreshold RankingStable Reading RecallBound Simulation Step StoppingRule Strategy StrategyComparison "
-    "Uncertain compare compare_strategies make_strategy paired_t rank_threshold relevance_posterior score_rows simulate",
-    "forerank.metrics": "SCORERS AucInterval auc_interval average_precision get_scorer ndcg partial_auc pos_at_top "
-    "precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw work_saved",
+    "forerank": """
+        AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker
+        PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
+        data estimators graphs losses metrics models
+    """,
+    "forerank.active": """
+        Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PoolRanker
+        Random RankThreshold RankingStable Reading RecallBound Simulation Step
+        StoppingRule Strategy StrategyComparison Uncertain compare compare_strategies
+        make_strategy paired_t rank_threshold relevance_posterior score_rows simulate
+    """,
+    "forerank.design": """
+        CSRDesign Design ExtraRowDesign make_design standardise sum_over_chunks
+    """,
+    "forerank.estimators": """
+        AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker
+        PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker
+    """,
+    "forerank.exceptions": """
+        CsvProblem DataFileError ForerankError ModelFileError Refused
+    """,
+    "forerank.losses": """
+        DirectLogistic ERFC_SCALE ErfcLogistic Exponential Hinge Logistic Loss
+        SmoothedHinge Squared SquaredHinge get_loss
+    """,
+    "forerank.graphs": """
+        GRAPHS bipartite chain check_edges lowest_first numbered_edges one_against_rest
+        order
+    """,
+    "forerank.metrics": """
+        AucInterval SCORERS auc_interval average_precision get_scorer ndcg partial_auc
+        pos_at_top precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw
+        work_saved
+    """,
+    "forerank.models": """
+        COLUMN_KINDS Model load_model read_card save_model
+    """,
+    "forerank.objectives": """
+        AllPairs Curved Linearization Objective Pointwise Profiled SmoothObjective
+        Smoothable
+    """,
+    "forerank.pairsums": """
+        ErfcPairs ExponentialPairs HingePairs LogisticPairs LogisticSources PairBlocks
+        SmoothedHingePairs SquaredPairs erfc_sum erfc_sum_direct margin_moments
+    """,
+    "forerank.plots": """
+        AlphaPathDisplay CriticalDifferenceDisplay HitsDisplay ScoreDistributionDisplay
+        TopStabilityDisplay draw_curves
+    """,
+    "forerank.sampling": """
+        Drawn PairSampler STRATEGIES
+    """,
+    "forerank.selection": """
+        Ranker method_names method_title
+    """,
+    "forerank.solvers": """
+        Iteration Progress SolverResult accelerated_dual bundle choose_solver minimise
+        ncg newton pointwise_dual working_set_newton
+    """,
+    "forerank.workflows.compare": """
+        Comparison compare corrected_t_test holm shown_row
+    """,
+    "forerank.workflows.report": """
+        Report make_report
+    """,
 }
 
 

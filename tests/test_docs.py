@@ -157,7 +157,7 @@ def test_links_lead_somewhere(path):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_formulas_in_text_are_code(name):
-    """Markdown takes <a, b> for a tag and leaves it out, and [..]_+ twice in a line for emphasis."""
+    """Markdown drops <a, b> as a tag, and takes [..]_+ twice in a line for emphasis."""
     text = re.sub(r"^    .*$", "", without_code(PAGES[name].read_text()), flags=re.M)
     assert re.findall(r"<[A-Za-z][^>]*>|\]_\W", text) == []
 

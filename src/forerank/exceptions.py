@@ -4,10 +4,10 @@ ForerankError
 ├── DataFileError (ValueError)    a data file that cannot be read: path, line, problem
 ├── CsvProblem (ValueError)       the same within the CSV reader, which does not know the path
 ├── ModelFileError (ValueError)   a model file that cannot be used
-└── Refused (ValueError)          the same within the checks of a model file, which do not know the path
+└── Refused (ValueError)          the same within the checks of its contents
 
-Wrong arguments raise ValueError or TypeError, and estimators that did not converge warn with scikit-learn's
-ConvergenceWarning, as everywhere in scientific Python.
+Wrong arguments raise ValueError or TypeError; estimators that did not converge warn with
+scikit-learn's ConvergenceWarning.
 """
 
 from collections.abc import Mapping

@@ -96,7 +96,7 @@ def numbered_edges(graph: Any, classes: NDArray) -> list[tuple[int, int]] | None
     if graph == "bipartite" and classes.size != 2:
         raise ValueError(
             f'graph="bipartite" is for two classes, but y has {classes.size}. Use graph="order" '
-            "for grades, or forerank.graphs.bipartite(relevant, irrelevant) for two sets of classes."
+            "for grades, or forerank.graphs.bipartite(relevant, irrelevant) for sets of classes."
         )
     numbers = range(classes.size)
     if graph == "chain":

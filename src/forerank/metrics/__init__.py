@@ -25,9 +25,10 @@ rows, and a block of tied rows a contiguous run within a group. Costs are for n 
 sort: O(n log n).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from forerank.metrics.intervals import AucInterval, auc_interval
 from forerank.metrics.pairs import rank_loss, roc_auc, wmw
-from forerank.metrics.scorers import SCORERS, get_scorer
 from forerank.metrics.thresholds import (
     average_precision,
     partial_auc,
@@ -36,6 +37,9 @@ from forerank.metrics.thresholds import (
     work_saved,
 )
 from forerank.metrics.top_k import ndcg, precision_at_k, recall_at_k
+
+if TYPE_CHECKING:
+    from forerank.metrics.scorers import SCORERS, get_scorer
 
 __all__ = [
     "SCORERS",
@@ -54,3 +58,12 @@ __all__ = [
     "wmw",
     "work_saved",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Scorers are made when first used: they import scikit-learn's metrics, which takes long."""
+    if name in ("SCORERS", "get_scorer"):
+        from forerank.metrics import scorers
+
+        return getattr(scorers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 For an upper row i the pairs with a loss are those with lower rows j of score s_j > s_i - 1, and
 m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active rows,
 
-    M0_i = sum_j w_j,   M1_i = sum_j w_j m_ij,   M2_i = sum_j w_j m_ij^2   (maths/pairsums.md, eq. 1)
+    M0_i = sum_j w_j,   M1_i = sum_j w_j m_ij,   M2_i = sum_j w_j m_ij^2   (maths/pairsums.md, 1)
 
 In one pass over the upper scores in descending order the active set only grows, and every m_ij
 grows by the same step, so the sums are updated by adding non-negative terms: nothing cancels,
