@@ -182,7 +182,7 @@ def first_rows(X: Any, n: int) -> Any:
 def _with_labels(data: Any, target: Any) -> tuple[Any, Any]:
     """Data that hold their labels, and the name of the column; an array becomes a `Matrix`."""
     in_file = isinstance(data, Matrix | str | PathLike)
-    has_levels = is_frame(data) and getattr(data.columns, "nlevels", 1) > 1
+    has_levels = getattr(getattr(data, "columns", None), "nlevels", 1) > 1
     if np.ndim(target) == 0 or (isinstance(target, tuple) and has_levels):
         if not in_file and not is_frame(data):
             kind = type(data).__name__
