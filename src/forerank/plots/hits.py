@@ -151,7 +151,7 @@ class HitsDisplay:
         """
         scores = estimator_scores(estimator, X, response_method, pos_label)
         kwargs["name"] = type(estimator).__name__ if name is None else name
-        kwargs["pos_label"] = positive_label(y, pos_label, getattr(estimator, "classes_", None))
+        kwargs["pos_label"] = positive_label(getattr(estimator, "classes_", y), pos_label)
         return cls.from_predictions(y, scores, **kwargs)
 
     @classmethod

@@ -55,14 +55,14 @@ def check_labels_and_scores(
     return y, scores, weight
 
 
-def positive_label(y: ArrayLike, pos_label: Any, classes: Any = None) -> Any:
-    """The label of the positive class, by default the larger one."""
-    labels = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
+def positive_label(labels: ArrayLike, pos_label: Any) -> Any:
+    """The label of the positive class, by default the largest."""
+    known = np.unique(np.asarray(labels))
     if pos_label is None:
-        return labels[-1]
-    if pos_label not in labels.tolist():
-        known = labels.tolist()
-        raise ValueError(f"pos_label={pos_label!r} is not a valid label: give one of {known}.")
+        return known[-1]
+    if pos_label not in known.tolist():
+        given = f"pos_label={pos_label!r} is not a valid label"
+        raise ValueError(f"{given}: give one of {known.tolist()}.")
     return pos_label
 
 
