@@ -28,7 +28,7 @@ SAMPLED_ATTRIBUTES = """random_state : int, RandomState or None, default=None
     classes_ : array of shape (2,)
         The second is the positive class.
     n_iter_ : int
-        Rounds.
+        Number of rounds.
     history_ : list of Round
         State after each round.
     n_features_in_ : int

@@ -17,9 +17,9 @@ class Candidates:
     origin).
 
     The pair of the i-th positive and the j-th negative row has the key i * len(negative) + j; the
-    points follow the pairs, positive rows first. `first_point` is the smallest key of a point,
-    `n_pairs` and `n_points` are the candidates with a positive share (gamma for all pairs), and
-    `drawn` has the keys drawn so far, ascending.
+    points follow the pairs, positive rows first. `first_point` is the smallest key of a point.
+    `n_pairs` and `n_points` count the candidates of each kind, zero for a kind that has no share of
+    the objective (the pairs have gamma). `drawn` has the keys drawn so far, ascending.
     """
 
     def __init__(

@@ -28,9 +28,9 @@ Interval = tuple[float, float]
 class Probability:
     """Relative probability of a soft strategy as a function of d, at most one (`acceptance`).
 
-    `intervals` gives the intervals at a depth, on which the probability is within a factor of about
-    two of its maximum, and falls with the depth; `beyond` the rest of the line, without those of
-    smaller depths and where the probability is zero.
+    `intervals(depth)` are intervals of d, on each of which it is within a factor of about two of its
+    maximum; it falls with the depth. `beyond(depth)` is the rest of the line after the intervals of
+    all smaller depths, as far as the probability is positive.
     """
 
     acceptance: Callable[[Vector], Vector]
