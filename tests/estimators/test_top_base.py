@@ -1,7 +1,5 @@
 """The rankers for the top of the list as scikit-learn estimators."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,14 +20,13 @@ from forerank import (
     AATPRanker,
     MAPRanker,
     OWPCRanker,
-    PairwiseRanker,
     PartialAUCRanker,
     SparseTopPush,
     TopPush,
     TopRanker,
     metrics,
 )
-from forerank.data import datasets
+from top_rows import data
 
 LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
 RANKERS = [
@@ -44,13 +41,6 @@ RANKERS = [
     MAPRanker(),
     AATPRanker(),
 ]
-
-
-def data(n=300, d=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    y = (X @ np.arange(1, d + 1) + rng.standard_normal(n) > 4.0).astype(int)
-    return X, y
 
 
 # Two fits to a certified gap agree in their objective; their weights differ by more than
@@ -147,101 +137,6 @@ class TestFits:
         X, y = data()
         for ranker in (TopPush(loss), TopRanker(loss, at=2), SparseTopPush(loss)):
             assert ranker.fit(X, y).optimality_ <= 1e-4
-
-    def test_top_push_is_the_threshold_at_the_maximum(self):
-        X, y = data()
-        push = TopPush(tol=1e-8).fit(X, y)
-        assert_array_equal(push.coef_, TopRanker(tol=1e-8).fit(X, y).coef_)
-        assert_allclose(push.coef_, TopRanker(at=1, tol=1e-8).fit(X, y).coef_, atol=1e-3)
-        scores = push.decision_function(X)
-        assert push.threshold_ == pytest.approx(scores[y == 0].max())
-
-    def test_solvers_agree(self):
-        X, y = data()
-        newton, nesterov = (
-            TopPush(alpha=0.3).fit(X, y),
-            TopPush(alpha=0.3, solver="nesterov").fit(X, y),
-        )
-        assert newton.objective_ == pytest.approx(nesterov.objective_, rel=2e-4)
-
-    def test_many_columns_and_positives_take_another_way(self, monkeypatch):
-        X, y = data()
-        monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 3)
-        for loss in ("squared_hinge", "logistic"):
-            without = TopPush(loss, alpha=0.3).fit(X, y)
-            monkeypatch.undo()
-            expected = TopPush(loss, alpha=0.3).fit(X, y)
-            monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 3)
-            assert without.n_iter_ > expected.n_iter_
-            assert without.objective_ == pytest.approx(expected.objective_, rel=3e-4)
-
-    def test_partial_auc_over_one_negative_is_the_hinge_at_the_top(self):
-        X, y = data()
-        partial = PartialAUCRanker((0.0, 1.0 / np.sum(y == 0)), alpha=1e-2, tol=1e-5).fit(X, y)
-        assert partial.objective_ == pytest.approx(
-            TopPush("hinge", alpha=1e-2, tol=1e-5).fit(X, y).objective_, rel=2e-5
-        )
-
-    def test_partial_auc_over_all_is_ranksvm(self):
-        X, y = data()
-        partial = PartialAUCRanker((0, 1), alpha=1e-2, tol=1e-5).fit(X, y)
-        ranksvm = PairwiseRanker("hinge", alpha=1e-2, tol=1e-5).fit(X, y)
-        assert partial.objective_ == pytest.approx(ranksvm.objective_, rel=2e-5)
-
-    def test_ordered_weights_as_numbers(self):
-        X, y = data()
-        n = int(np.sum(y == 0))
-        by_name = OWPCRanker("harmonic", alpha=1e-2, tol=1e-5).fit(X, y)
-        by_numbers = OWPCRanker(1.0 / np.arange(1, n + 1), alpha=1e-2, tol=1e-5).fit(X, y)
-        assert by_name.objective_ == pytest.approx(by_numbers.objective_, rel=2e-5)
-
-    def test_sparse_weights_are_zero(self):
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((400, 40))
-        y = X[:, 0] + X[:, 1] > 1.5
-        few = SparseTopPush(alpha=0.1).fit(X, y)
-        assert set(np.flatnonzero(few.coef_[0])) >= {0, 1}
-        assert np.count_nonzero(few.coef_) < 30
-        assert few.optimality_ <= 1e-4
-        fine = SparseTopPush(alpha=0.1, tol=1e-7).fit(X, y)
-        assert np.count_nonzero(fine.coef_) < 30
-        # A weight that is zero at the solution may be left small by a fit that is content with a
-        # gap of 1e-4.
-        differs = (few.coef_ != 0.0) != (fine.coef_ != 0.0)
-        assert (
-            np.abs(few.coef_ - fine.coef_)[differs].max(initial=0.0)
-            < 0.01 * np.abs(fine.coef_).max()
-        )
-        # More columns than join at once.
-        wide = np.hstack([X, rng.standard_normal((400, 200))])
-        assert SparseTopPush(alpha=0.05).fit(sp.csr_array(wide), y).optimality_ <= 1e-4
-
-    def test_a_penalty_beyond_which_nothing_is_left(self):
-        X, y = data()
-        with pytest.warns(UserWarning, match="found no better weights than w = 0"):
-            ranker = SparseTopPush(alpha=100.0).fit(X, y)
-        assert_array_equal(ranker.coef_, 0.0)
-        assert ranker.optimality_ <= 1e-4
-
-    def test_aatp_over_all_rows_is_no_worse_than_its_search(self):
-        X, y = data(n=60)
-        auto, every = (
-            AATPRanker(0.2, alpha=0.1, anchors=anchors).fit(X, y) for anchors in ("auto", "all")
-        )
-        loss = {}
-        for name, ranker in (("auto", auto), ("all", every)):
-            scores = X @ ranker.coef_[0]
-            cut = np.sort(scores)[::-1][int(np.ceil(0.2 * 60)) - 1]
-            margin = np.where(y == 1, scores - cut, cut - scores)
-            loss[name] = np.maximum(0.0, 1.0 - margin).mean() + 0.05 * np.sum(ranker.coef_**2)
-        assert loss["all"] <= loss["auto"] + 1e-3
-        assert 0 <= auto.anchor_ < 60
-
-    def test_warm_start(self):
-        X, y = data()
-        ranker = TopPush(warm_start=True, tol=1e-6).fit(X, y)
-        steps = ranker.n_iter_
-        assert ranker.fit(X, y).n_iter_ < steps
 
     def test_interruption_leaves_a_usable_ranker(self, monkeypatch):
         X, y = data()
@@ -379,16 +274,3 @@ class TestBadInput:
             with pytest.warns(ConvergenceWarning, match="relative duality gap") as caught:
                 ranker.fit(self.X, self.y)
             assert [warning.filename for warning in caught] == [__file__]
-
-
-@pytest.mark.parametrize("name", ["diabetes", "spambase"])
-def test_gap_on_real_data(name):
-    try:
-        found = datasets.load(name)
-    except FileNotFoundError:
-        pytest.skip("FORERANK_DATA is not set")
-    X, y = StandardScaler().fit_transform(found.X), found.y > 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        for alpha in (1.0, 1e-2, 1e-4):
-            assert TopPush(alpha=alpha, tol=1e-6).fit(X, y).optimality_ <= 1e-6

@@ -28,7 +28,7 @@ Interval = tuple[float, float]
 class Probability:
     """Relative probability of a soft strategy as a function of d, at most one (`acceptance`).
 
-    `intervals(depth)` are intervals of d, on each of which it is within a factor of about two of its
+    `intervals(depth)` are intervals of d on which it is within a factor of about two of its
     maximum; it falls with the depth. `beyond(depth)` is the rest of the line after the intervals of
     all smaller depths, as far as the probability is positive.
     """
