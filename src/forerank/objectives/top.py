@@ -95,9 +95,9 @@ class Top:
         T, _ = self.threshold(s[self.negatives])
         return float(self.share @ self.loss.value(s[self.positives] - T))
 
-    def conjugate(self, pull: Vector) -> float:
+    def conjugate(self, a: Vector) -> float:
         """sum_i p_i l*(-a_i / p_i), the losses' part of the dual, for a_i = -p_i l'(margin_i)."""
-        return float(self.share @ self.loss.conjugate(-pull / self.share))
+        return float(self.share @ self.loss.conjugate(-a / self.share))
 
 
 class TopLinearization:

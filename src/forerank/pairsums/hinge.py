@@ -6,8 +6,8 @@ m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active
     M0_i = sum_j w_j,   M1_i = sum_j w_j m_ij,   M2_i = sum_j w_j m_ij^2   (maths/pairsums.md, 1)
 
 In one pass over the upper scores in descending order the active set only grows, and every m_ij
-grows by the same step, so the sums are updated by adding non-negative terms: nothing cancels,
-however large the scores. The lower rows are the same pass over the negated scores.
+grows by the same step, so the sums are updated by adding non-negative terms, without cancellation
+for scores of any size. The lower rows are the same pass over the negated scores.
 
     hinge            sum_ij w_i w_j m_ij    = sum_i w_i M1_i    slope at i: -w_i M0_i
     squared hinge    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i    slope at i: -2 w_i M1_i

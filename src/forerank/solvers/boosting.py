@@ -32,7 +32,7 @@ __all__ = ["Binned", "Stump", "boost"]
 # Added to W+ and W-, relative to the loss: the step of a weak ranker without errors stays finite.
 _SMOOTHING = 1e-8
 # Relative difference of |r| below which weak rankers count as equal and the first is used, so that
-# rounding errors decide nothing.
+# rounding errors do not decide.
 _EQUAL = 1e-9
 # Loss at which boosting ends, before it underflows: the classes are separated.
 _SMALLEST_LOSS = 1e-250
@@ -96,7 +96,7 @@ def boost(
 ) -> None:
     """Append up to `n_rounds` weak rankers to `stumps` and add them to `scores`.
 
-    Both are updated round by round, so an interruption loses nothing. `progress` records, before
+    Both are updated round by round, so an interruption keeps all rounds so far. `progress` records, before
     each round and at the end, the loss and the largest |r| relative to it: the largest derivative
     of log F along a weak ranker, zero at the minimum. Stops early where that is at most `tol`.
     """

@@ -20,7 +20,7 @@ __all__ = ["AlphaPath", "NewtonPath", "Solve", "check_alphas", "extrapolate"]
 # Fits at a ranker's present alpha, given the weights of the fits before it on the path.
 Solve = Callable[..., SolverResult | None]
 
-# The path that a number of penalties stands for: from the largest to the smallest, equal ratios.
+# Largest and smallest penalty of a path that is given by a number of penalties.
 _LARGEST, _SMALLEST = 10.0, 1e-7
 # Relative gradient norm to which the path on a sample of the rows is solved.
 _SAMPLE_TOL = 3e-3
