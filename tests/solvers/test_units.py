@@ -99,8 +99,8 @@ def test_weights_go_out_and_in_again():
         design = make_design(X + 3.0, intercept=intercept)
         units = column_units(Pointwise(y, "logistic"), design)
         w = np.random.default_rng(1).standard_normal(5 + intercept)
-        assert_allclose(units.outwards(units.inwards(w)), w, rtol=1e-12)
-        assert_allclose(units.design.scores(units.inwards(w)), design.scores(w), rtol=1e-12)
+        assert_allclose(units.weights_of_columns(units.to_standardised(w)), w, rtol=1e-12)
+        assert_allclose(units.design.scores(units.to_standardised(w)), design.scores(w), rtol=1e-12)
 
 
 def test_columns_of_few_rows_are_seen_beyond_the_sample():
