@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forerank._typing import Vector
 from forerank._validation import check_number, check_weights, stacklevel_outside
@@ -390,7 +390,7 @@ class Ranker(BaseRanker):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X)
         if hasattr(self, "coef_"):
             return make_design(X).scores(self.coef_[0]) + self.intercept_[0]
         return self.best_estimator_.decision_function(X)
@@ -398,7 +398,7 @@ class Ranker(BaseRanker):
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row, by the thresholds of the selected ranker."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X)
         if self.classes_.size == 2:
             return super().predict(X)
         ranker = self.best_estimator_[-1]
