@@ -99,7 +99,7 @@ def test_scorers_are_routed_weights_and_queries(classified: tuple) -> None:
 
 
 def test_unknown_scorers_and_parameters_are_named() -> None:
-    with pytest.raises(ValueError, match=r"'auc'; choose one of ndcg, .*wmw"):
+    with pytest.raises(ValueError, match=r"'auc'; choose one of average_precision, ndcg, .*wmw"):
         metrics.get_scorer("auc")
     with pytest.raises(ValueError, match="does not take depth; it takes k, pos_label"):
         metrics.get_scorer("recall_at_k", depth=3)

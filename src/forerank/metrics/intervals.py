@@ -99,9 +99,9 @@ def auc_interval(
     estimate = float(aucs_by_group(ranking, positive).mean())
     if estimate in (0.0, 1.0):
         text = (
-            f"The AUC is {estimate:.0f}, so the interval is a single point that does not measure "
+            f"The AUC is {estimate:.0f}, so its interval is a single point and does not show the "
         )
-        text += "the uncertainty. More rows are needed."
+        text += "uncertainty. More rows are needed."
         warnings.warn(text, UserWarning, stacklevel=2)
         low = high = estimate
     elif method == "delong":

@@ -6,24 +6,22 @@ from typing import Any
 
 from sklearn.metrics import make_scorer
 
-from forerank.metrics.pairs import rank_loss, wmw
-from forerank.metrics.registry import takes_grades
-from forerank.metrics.thresholds import partial_auc, pos_at_top, tpr_at_fpr, work_saved
-from forerank.metrics.top_k import ndcg, precision_at_k, recall_at_k
+from forerank.metrics.pairs import rank_loss
+from forerank.metrics.registry import KINDS, takes_grades
+from forerank.metrics.thresholds import work_saved
 
 __all__ = ["SCORERS", "get_scorer"]
 
-# Functions by name, and settings of `make_scorer` or the function beyond the defaults.
-_SCORED: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
-    "ndcg": (ndcg, {}),
-    "partial_auc": (partial_auc, {"standardize": "mcclish"}),
-    "pos_at_top": (pos_at_top, {}),
-    "precision_at_k": (precision_at_k, {}),
-    "rank_loss": (rank_loss, {"greater_is_better": False}),
-    "recall_at_k": (recall_at_k, {}),
-    "tpr_at_fpr": (tpr_at_fpr, {}),
-    "wmw": (wmw, {}),
-    "work_saved": (work_saved, {}),
+# Functions by name: those of the registry, and two that no ranker is selected by.
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    **{kind.function.__name__: kind.function for kind in KINDS.values()},
+    "rank_loss": rank_loss,
+    "work_saved": work_saved,
+}
+# Settings of `make_scorer`, or of the function, beyond the defaults.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "partial_auc": {"standardize": "mcclish"},
+    "rank_loss": {"greater_is_better": False},
 }
 
 
@@ -46,10 +44,10 @@ def get_scorer(name: str, **params: Any) -> Any:
     >>> cross_val_score(LogisticRegression(), X, y, cv=2, scoring=scorer).round(2)
     array([0.84, 0.84])
     """
-    if name not in _SCORED:
-        known = ", ".join(sorted(_SCORED))
+    if name not in _FUNCTIONS:
+        known = ", ".join(sorted(_FUNCTIONS))
         raise ValueError(f"No scorer is called {name!r}; choose one of {known}.")
-    function, settings = _SCORED[name]
+    function, settings = _FUNCTIONS[name], _SETTINGS.get(name, {})
     accepted = set(inspect.signature(function).parameters)
     accepted -= {"y_true", "y_score", "sample_weight", "qid"}
     if unknown := sorted(set(params) - accepted):
@@ -61,5 +59,5 @@ def get_scorer(name: str, **params: Any) -> Any:
     return make_scorer(function, **{"response_method": responses, **settings, **params})
 
 
-SCORERS: dict[str, Any] = {name: get_scorer(name) for name in _SCORED}
+SCORERS: dict[str, Any] = {name: get_scorer(name) for name in _FUNCTIONS}
 """Scorers with default parameters; `get_scorer` makes new ones, to set parameters or requests."""
