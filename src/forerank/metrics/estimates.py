@@ -299,7 +299,7 @@ def _resampled_values(
             counts[rows] = np.bincount(rng.integers(0, rows.size, rows.size), minlength=rows.size)
         rows = np.repeat(np.arange(positive.size), counts)
         tie = ranking.tie[rows]
-        opens = np.concatenate([[True], tie[1:] != tie[:-1]])  # folds share no block
+        opens = np.concatenate([[True], tie[1:] != tie[:-1]])  # blocks do not span folds
         sample, labels = Ranking(rows, ones, opens, ranking.starts, False), positive[rows]
         curve = curve_of(sample, labels)
         for key, function in functions.items():

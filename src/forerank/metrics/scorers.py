@@ -12,7 +12,7 @@ from forerank.metrics.thresholds import work_saved
 
 __all__ = ["SCORERS", "get_scorer"]
 
-# Functions by name: those of the registry, and two that no ranker is selected by.
+# Functions by name: those of the registry, and two that are not in it.
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     **{kind.function.__name__: kind.function for kind in KINDS.values()},
     "rank_loss": rank_loss,
