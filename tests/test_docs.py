@@ -179,10 +179,11 @@ def test_every_public_name_is_in_the_reference():
         for target in DIRECTIVE.findall(path.read_text())
     ]
     documented = [resolved(target) for target in targets]
+    folders = {target.split(".")[1] for target in targets}
     missing = [
         name
         for name in forerank.__all__
-        if not any(getattr(forerank, name) is each for each in documented)
+        if name not in folders and not any(getattr(forerank, name) is each for each in documented)
     ]
     assert missing == []
 
