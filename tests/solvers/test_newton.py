@@ -7,23 +7,13 @@ from sklearn.svm import LinearSVC
 
 from forerank.design import make_design
 from forerank.losses import get_loss
-from forerank.objectives import AllPairs, Pointwise, Profiled
-from forerank.solvers import Progress, bundle, newton
+from forerank.objectives import AllPairs, Pointwise
+from forerank.solvers import Progress, newton
 from forerank.solvers.units import column_units
 from oracles import pair_units
+from solver_problems import problem
 
 SMOOTH = ("exponential", "logistic", "squared", "squared_hinge")
-
-
-def problem(n=400, d=6, seed=0, spread=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d)) * np.logspace(0, spread, d)
-    y = X @ (rng.standard_normal(d) / np.logspace(0, spread, d)) + rng.standard_normal(n) > 0.5
-    return X, y
-
-
-def total(objective, design, alpha, w):
-    return objective.at(design.scores(w)).value + 0.5 * alpha * w @ w
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -116,81 +106,6 @@ def test_pointwise_squared_hinge_is_linear_svc():
     assert_allclose(result.w, peer.coef_[0], rtol=1e-5, atol=1e-7)
 
 
-def hinge_objectives(y):
-    return {
-        "pairs": AllPairs(y, "hinge"),
-        "rows": Pointwise(y, "hinge"),
-        "profiled": Profiled(Pointwise(y, "hinge")),
-    }
-
-
-@pytest.mark.parametrize("kind", ["pairs", "rows", "profiled"])
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
-class TestBundle:
-    def test_gap_is_met_and_honest(self, kind, alpha):
-        X, y = problem()
-        F, design = hinge_objectives(y)[kind], make_design(X)
-        result = bundle(F, design, alpha, tol=1e-4)
-        assert result.converged
-        assert result.optimality <= 1e-4
-        assert_allclose(result.objective, total(F, design, alpha, result.w), rtol=1e-12)
-        # No point found by a much finer run lies below the promised bound.
-        finer = bundle(F, design, alpha, tol=1e-7)
-        assert finer.objective >= result.objective * (1 - result.optimality)
-        assert finer.objective <= result.objective * (1 + 1e-12)
-
-    def test_cutting_planes_alone_reach_the_same_minimum(self, kind, alpha):
-        if alpha < 1e-3:
-            pytest.skip("needs very many planes")
-        X, y = problem()
-        F, design = hinge_objectives(y)[kind], make_design(X)
-        plain = bundle(WithoutSmoothing(F), design, alpha, tol=1e-5, max_iter=3000)
-        assert plain.converged
-        assert_allclose(plain.objective, bundle(F, design, alpha, tol=1e-6).objective, rtol=2e-5)
-
-
-class WithoutSmoothing:
-    """Hides `smoothed`, as objectives without a smooth version have none."""
-
-    def __init__(self, objective):
-        self.smooth, self.n_rows, self.at = objective.smooth, objective.n_rows, objective.at
-
-
-def test_pairwise_hinge_is_an_svm_on_differences():
-    X, y = problem(n=60)
-    differences = (X[y][:, None] - X[~y]).reshape(-1, 6)
-    signs = np.where(np.arange(len(differences)) % 2, 1, -1)  # LinearSVC wants two classes
-    alpha = 1e-2
-    peer = LinearSVC(
-        C=1 / (alpha * len(differences)),
-        loss="hinge",
-        fit_intercept=False,
-        tol=1e-8,
-        max_iter=1_000_000,
-    )
-    peer.fit(signs[:, None] * differences, signs)
-    F, design = AllPairs(y, "hinge"), make_design(X)
-    result = bundle(F, design, alpha, tol=1e-7)
-    assert_allclose(result.objective, total(F, design, alpha, peer.coef_[0]), rtol=1e-5)
-    assert_allclose(result.w, peer.coef_[0], atol=2e-3 * np.abs(result.w).max())
-
-
-def test_warm_start_of_the_bundle_keeps_the_solution():
-    X, y = problem()
-    F, design = AllPairs(y, "hinge"), make_design(X)
-    first = bundle(F, design, 1e-2, tol=1e-6)
-    again = bundle(F, design, 1e-2, start=first.w, tol=1e-4)
-    assert again.n_iter == 1
-    assert_allclose(again.objective, first.objective, rtol=1e-4)
-
-
-def test_zero_is_recognised():
-    X = np.zeros((10, 3))
-    y = np.arange(10) % 2 == 0
-    assert newton(AllPairs(y, "logistic"), make_design(X), np.full(3, 0.1)).converged
-    assert bundle(AllPairs(y, "hinge"), make_design(X), 0.1).converged
-
-
 def test_badly_scaled_columns_converge():
     X, y = problem(n=5000, d=8, spread=6.0)
     result = newton(
@@ -223,6 +138,12 @@ def test_no_penalty_is_allowed_where_curvature_suffices():
     assert newton(AllPairs(y, "logistic"), make_design(X), np.zeros(6), tol=1e-7).converged
 
 
+def test_zero_is_recognised():
+    X = np.zeros((10, 3))
+    y = np.arange(10) % 2 == 0
+    assert newton(AllPairs(y, "logistic"), make_design(X), np.full(3, 0.1)).converged
+
+
 def test_max_iter_is_respected_and_reported():
     X, y = problem()
     result = newton(
@@ -230,11 +151,6 @@ def test_max_iter_is_respected_and_reported():
     )
     assert result.n_iter == 2
     assert not result.converged
-    rough = bundle(
-        WithoutSmoothing(AllPairs(y, "hinge")), make_design(X), 1e-4, tol=1e-9, max_iter=3
-    )
-    assert rough.n_iter == 3
-    assert not rough.converged
 
 
 def test_refusals_say_what_would_work():
@@ -243,8 +159,6 @@ def test_refusals_say_what_would_work():
         ValueError, match=r"newton cannot minimise AllPairs\(Hinge\(\)\): it needs a continuous"
     ):
         newton(AllPairs(y, "hinge"), make_design(X), np.zeros(6))
-    with pytest.raises(ValueError, match="bundle needs alpha > 0"):
-        bundle(AllPairs(y, "hinge"), make_design(X), 0.0)
 
 
 def test_progress_prints_and_keeps_the_latest_weights(capsys):
