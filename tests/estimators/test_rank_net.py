@@ -1,18 +1,15 @@
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import polynomial_kernel
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet, metrics
-from forerank.data.datasets import cut_into_grades, make_randnet, make_randpoly
+from forerank import PairwiseRanker, RankBoost, RankNCG, RankNet, metrics
+from forerank.data.datasets import make_randnet
 from forerank.design import make_design
 from forerank.objectives import AllPairs
 from forerank.solvers.network import Network
@@ -22,41 +19,9 @@ from tables import graded_rows
 data = partial(graded_rows, classes=3, noise=4)
 
 
-@parametrize_with_checks([RankNet(0), RankNet(3, random_state=0), QuadraticFeatures()])
+@parametrize_with_checks([RankNet(0), RankNet(3, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-class TestBackPropagation:
-    @pytest.mark.parametrize("hidden_units", [0, 1, 4])
-    @pytest.mark.parametrize("sparse", [False, True])
-    def test_gradient_is_the_derivative(self, hidden_units, sparse):
-        X, y = data(n=60)
-        rows = sp.csr_array(X) if sparse else X
-        network, objective = Network(5, hidden_units), AllPairs(y, "logistic")
-        w = network.draw(np.random.RandomState(0)) + 0.1
-
-        def value(w):
-            return objective.at(network.scores(rows, w)).value
-
-        gradient = network.back_propagate(
-            rows, network.hidden(rows, w), w, objective.at(network.scores(rows, w)).gradient
-        )
-        difference = [(value(w + e) - value(w - e)) / 2e-5 for e in 1e-5 * np.eye(w.size)]
-        assert_allclose(gradient, difference, atol=1e-8)
-
-    def test_rows_in_chunks_add_up(self):
-        X, _ = data(n=30_000, d=40)
-        network = Network(40, 5)
-        w = network.draw(np.random.RandomState(0))
-        g = np.random.default_rng(0).standard_normal(30_000)
-        (first, second), (bias,) = network.layers(w)
-        hidden = np.tanh(X @ first + bias)
-        pull = (1 - hidden**2) * np.outer(g, second)
-        expected = np.concatenate([(X.T @ pull).ravel(), hidden.T @ g, pull.sum(axis=0)])
-        assert_allclose(
-            network.back_propagate(X, network.hidden(X, w), w, g), expected, rtol=1e-9, atol=1e-9
-        )
 
 
 class TestFit:
@@ -213,63 +178,3 @@ class TestFit:
         X, y = data()
         with pytest.raises(ValueError, match=message):
             RankNet(**{"graph": "order", **parameters}).fit(X, y)
-
-
-class TestQuadratic:
-    @pytest.mark.parametrize("offset", [0.0, 0.5, 1.0])
-    def test_inner_products_are_the_kernel(self, offset):
-        X = np.random.default_rng(0).standard_normal((12, 4))
-        Z = QuadraticFeatures(offset).fit_transform(X)
-        kernel = polynomial_kernel(X, degree=2, gamma=1.0, coef0=offset)
-        assert_allclose(Z @ Z.T + offset**2, kernel, rtol=1e-10)
-
-    def test_ranks_what_no_linear_score_can(self):
-        X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
-        y = cut_into_grades(X[:, 0] * X[:, 1] - X[:, 2] ** 2, 3)
-        ranker = make_pipeline(
-            QuadraticFeatures(), PairwiseRanker("hinge", graph="order", alpha=1e-5)
-        ).fit(X, y)
-        assert metrics.wmw(y, ranker.decision_function(X)) > 0.99
-
-    def test_precision_is_kept_and_names_are_given(self):
-        X = np.ones((3, 2), dtype=np.float32)
-        transformer = QuadraticFeatures().fit(X)
-        assert transformer.transform(X).dtype == np.float32
-        names = ["x0", "x1", "x0^2", "x0 x1", "x1^2"]
-        assert transformer.get_feature_names_out().tolist() == names
-        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})
-        shown = QuadraticFeatures().set_output(transform="pandas").fit_transform(frame)
-        assert shown.columns.tolist() == ["a", "b", "a^2", "a b", "b^2"]
-        assert_allclose(shown["a b"], np.sqrt(2.0) * frame["a"] * frame["b"])
-
-    def test_a_negative_offset_is_refused(self):
-        with pytest.raises(ValueError, match="offset must be a number >= 0"):
-            QuadraticFeatures(-1.0).fit(np.ones((2, 2)))
-
-
-class TestGenerators:
-    @pytest.mark.parametrize("make", [make_randnet, make_randpoly])
-    def test_grades_are_even_and_seeds_repeat(self, make):
-        X, y = make(600, 12, 4, random_state=5)
-        assert X.shape == (600, 12)
-        assert np.abs(X).max() <= 1.0
-        assert_array_equal(np.bincount(y), [150, 150, 150, 150])
-        again = make(600, 12, 4, random_state=5)
-        assert_array_equal(again[0], X)
-        assert_array_equal(again[1], y)
-        assert np.any(make(600, 12, 4, random_state=6)[1] != y)
-
-    @pytest.mark.parametrize(
-        ("target", "n_grades", "message"),
-        [
-            ([1.0, np.nan], 2, "finite"),
-            ([], 2, "non-empty"),
-            ([1.0, 2.0], 1, "n_grades must be at least 2"),
-        ],
-    )
-    def test_refusals(self, target, n_grades, message):
-        with pytest.raises(ValueError, match=message):
-            cut_into_grades(target, n_grades)
-
-    def test_equal_targets_share_a_grade(self):
-        assert_array_equal(cut_into_grades([1, 1, 1, 1, 2, 3], 3), [0, 0, 0, 0, 2, 2])
