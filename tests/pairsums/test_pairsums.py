@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
-from forerank._sorting import argsort
 from forerank.losses import DirectLogistic, ErfcLogistic, SmoothedHinge, get_loss
 from forerank.objectives import AllPairs
-from forerank.pairsums import LogisticSources, PairBlocks, margin_moments
+from forerank.pairsums import LogisticSources, margin_moments
+from pair_problems import SETTINGS, problems
 
 NAMED = [*map(get_loss, ("exponential", "hinge", "logistic", "squared", "squared_hinge"))]
 LOSSES = [*NAMED, SmoothedHinge(0.3), DirectLogistic(), ErfcLogistic(1e-13)]
@@ -26,25 +26,6 @@ def check(loss, s, w, u, objective, expected):
     if loss.name not in NO_CURVATURE:
         atol = 1e-10 * np.abs(product).max() + 1e-25
         assert_allclose(there.curvature_product(u), product, rtol=1e-10, atol=atol)
-
-
-@st.composite
-def problems(draw, graded=False):
-    """Scores with many ties and pairs exactly on the margin, weights with zeros, groups, grades."""
-    n = draw(st.integers(2, 25))
-    score = st.integers(-8, 8).map(lambda k: k / 4)
-    s = np.array(draw(st.lists(score, min_size=n, max_size=n)))
-    w = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5]), min_size=n, max_size=n)))
-    grade = np.array(draw(st.lists(st.integers(0, 9 if graded else 1), min_size=n, max_size=n)))
-    group = (
-        np.array(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-        if draw(st.booleans())
-        else None
-    )
-    return s, w, grade, group, np.cos(np.arange(n))
-
-
-SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -253,7 +234,7 @@ class TestPieces:
         assert_array_equal(margin_moments([1.0], [], targets_are="upper")[0], [0.0])
 
     def test_bad_input(self):
-        with pytest.raises(ValueError, match="one length; got shapes"):
+        with pytest.raises(ValueError, match="vectors of one length; got"):
             LogisticSources([1.0, 2.0], [1.0])
         with pytest.raises(ValueError, match="scores must be finite"):
             LogisticSources([np.nan], [1.0])
@@ -267,76 +248,6 @@ class TestPieces:
 
 def test_overflow_is_infinite():
     assert AllPairs(np.array([0, 1]), "exponential").at(np.array([800.0, -800.0])).value == np.inf
-
-
-class TestBlocks:
-    @SETTINGS
-    @given(problem=problems(graded=True))
-    def test_every_pair_stands_in_one_block(self, problem):
-        _, w, grade, group, _ = problem
-        blocks = PairBlocks.build(grade, weight=w, group=group)
-        found = []
-        for b in range(blocks.n_blocks):
-            lower = blocks.rows[blocks.start[b] : blocks.split[b]]
-            upper = blocks.rows[blocks.split[b] : blocks.start[b + 1]]
-            found += [(int(i), int(j)) for i in upper for j in lower]
-        expected = [
-            (i, j) for i, j in oracles.pairs_of(grade, group, lambda a, b: a > b) if w[i] * w[j] > 0
-        ]
-        assert sorted(found) == sorted(expected)
-        assert_allclose(blocks.total_weight, sum(w[i] * w[j] for i, j in expected))
-        assert blocks.n_unpaired == grade.size - len({row for pair in expected for row in pair})
-
-    def test_rows_stand_in_few_blocks(self):
-        blocks = PairBlocks.build(np.arange(1000))
-        assert np.bincount(blocks.rows).max() <= 10  # log2 of the number of grades
-
-    @pytest.mark.parametrize(
-        ("grade", "group"),
-        [
-            (np.arange(4000) % 2, None),
-            (np.arange(4000) % 5, None),
-            (np.arange(4000) % 2, np.arange(4000) // 8),
-        ],
-        ids=["two classes", "grades", "groups"],
-    )
-    def test_samples_are_unbiased(self, grade, group):
-        rng = np.random.default_rng(7)
-        s = rng.standard_normal(4000) + 0.5 * grade
-        objective = AllPairs(grade, "squared_hinge", group=group)
-        values = []
-        for seed in range(200):
-            rows, sampled = objective.sample(400, np.random.default_rng(seed))
-            assert 200 <= rows.size <= 600
-            values.append(sampled.at(s[rows]).value)
-        error = np.std(values) / np.sqrt(len(values))
-        assert abs(np.mean(values) - objective.at(s).value) < 4 * error
-
-    def test_no_sample_where_little_is_saved(self):
-        assert AllPairs(np.arange(100) % 2).sample(80, np.random.default_rng(0)) is None
-
-
-@pytest.mark.parametrize("n", [0, 1, 10, 5000, 70_000])
-@pytest.mark.parametrize(
-    "kind", ["normal", "ties", "equal", "outlier", "tiny span", "infinite", "subnormal", "heavy"]
-)
-def test_argsort_sorts(n, kind):
-    rng = np.random.default_rng(8)
-    x = rng.standard_normal(n)
-    s = {
-        "normal": x,
-        "ties": np.round(3 * x),
-        "equal": np.zeros(n),
-        "outlier": np.where(np.arange(n) == n // 2, 1e12, x),
-        "tiny span": 1e6 + 1e-10 * x,
-        "infinite": np.where(x > 1, np.inf, x),
-        "subnormal": 5e-324 * np.round(x),
-        "heavy": np.sinh(20 * x),
-    }[kind]
-    order = argsort(s)
-    assert_array_equal(np.sort(order), np.arange(n))
-    assert_array_equal(s[order], np.sort(s))
-    assert_array_equal(argsort(s, stable=True), np.argsort(s, kind="stable"))
 
 
 @pytest.mark.parametrize("loss", [get_loss("logistic"), ErfcLogistic()], ids=repr)
