@@ -96,9 +96,10 @@ def boost(
 ) -> None:
     """Append up to `n_rounds` weak rankers to `stumps` and add them to `scores`.
 
-    Both are updated round by round, so an interruption keeps all rounds so far. `progress` records, before
-    each round and at the end, the loss and the largest |r| relative to it: the largest derivative
-    of log F along a weak ranker, zero at the minimum. Stops early where that is at most `tol`.
+    Both are updated round by round, so an interruption keeps all rounds so far. `progress` records,
+    before each round and at the end, the loss and the largest |r| relative to it: the largest
+    derivative of log F along a weak ranker, zero at the minimum. Stops early where that is at most
+    `tol`.
     """
     n_bins = 1 + max((edges.size for edges in binned.edges), default=0)
     while True:
