@@ -27,6 +27,7 @@ def test_list_in_a_file_and_in_a_pipe(tmp_path, work):
     assert out.read_text().startswith(run("rank", model, new, "--top 3 -q").stdout)
     summary = json.loads(run("rank", model, new, "--force --json -o", out).stdout)
     assert (summary["rows"], summary["written"], summary["unused"]) == (100, 100, ["id", "y"])
+    assert summary["strangers"] == summary["unknown_values"] == []
 
 
 def test_probabilities(tmp_path, work):

@@ -76,7 +76,8 @@ def rank(
     with options.input_file(file, read) as path, output.progress_bar("Ranking", quiet) as progress:
         ranked = rank_file(loaded, path, sink, force=force, progress=progress, **arguments)
     if as_json:
-        output.print_json({"out": out, **vars(ranked)})
+        # "strangers" is the name of "unknown_values" in version 0.1.
+        output.print_json({"out": out, **vars(ranked), "strangers": ranked.unknown_values})
     elif not quiet:
         _print_summary(ranked, out)
 
