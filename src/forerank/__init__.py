@@ -59,7 +59,7 @@ __all__ = [
 
 _HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()}
 _HOME |= {"Ranker": "forerank.selection", "compare": "forerank.workflows.compare"}
-# Modules of version 0.1 that had another place.
+# Names of modules in version 0.1 that have moved, and their present names.
 _MOVED = {
     "bounds": "forerank.metrics.bounds",
     "datasets": "forerank.data.datasets",

@@ -236,7 +236,7 @@ def test_recall_bound_warns_of_strategies_that_do_not_select_relevant_rows_first
     LabellingLoop(X, strategy="random", stopping=RecallBound())
     loop = start(X, y)
     loop.tell(loop.ask(), [0])
-    with pytest.raises(ValueError, match="Row 99 comes as a seed after labelling has begun"):
+    with pytest.raises(ValueError, match="Row 99 is given as a seed after labelling has begun"):
         loop.tell([99], [0], seed=True)
 
 

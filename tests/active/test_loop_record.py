@@ -175,7 +175,7 @@ def test_the_same_script_may_be_run_again(tmp_path):
         rows = loop.ask()
         loop.tell(rows, y[rows])
     assert len(loop.order) == 6
-    with pytest.raises(ValueError, match="Row 119 comes as a seed"):
+    with pytest.raises(ValueError, match="Row 119 is given as a seed"):
         loop.tell([0, 119], [y[0], 0], seed=True)
 
 

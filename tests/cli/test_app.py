@@ -60,7 +60,7 @@ def test_options_for_types_and_labels(tmp_path):
     assert "line 9: the column 'age' has 'unknwon', and a number is expected" in wrong_number
     assert "'zip' is given two types, category and text" in fails(*fit, options, "--text zip")
     printed = run(*fit, options).stdout
-    excluded = "1 of 300 rows without a label are left out"
+    excluded = "1 of 300 rows without a label are excluded"
     assert excluded in printed
     assert "age: 1 of 299 values is not a number ('unknwon' in line 9): taken as missing" in printed
     assert "(--number, --category, --text or --ignore COLUMN)" in printed
@@ -76,7 +76,7 @@ def test_options_for_types_and_labels(tmp_path):
     options += " -t y --ignore city --folds 2"
     methods = "-m pointwise-logistic -m pairwise-logistic"
     compared = run("compare", path, options, methods).stdout
-    for part in (excluded, "left out city: as asked", "299 rows"):
+    for part in (excluded, "left out city: as requested", "299 rows"):
         assert part in compared
     run("report", path, options, "--against none -o", tmp_path / "r.html")
     assert excluded in html.unescape((tmp_path / "r.html").read_text())

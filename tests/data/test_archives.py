@@ -29,7 +29,7 @@ def test_archives_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"y": np.zeros(2)}, "X and y are expected, and the archive has y"),
+        ({"y": np.zeros(2)}, "the archive has y; expected the arrays X and y"),
         ({"X": np.zeros((2, 2)), "y": np.zeros(3)}, "one label per row"),
         ({"X_data": np.zeros(1), "y": np.zeros(1)}, "do not make a CSR matrix"),
         (

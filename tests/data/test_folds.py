@@ -46,7 +46,7 @@ def test_splitters_and_lists_are_taken_as_they_are():
     for cv in (KFold(3), GroupKFold(4), list(KFold(3).split(Y))):
         folds = make_folds(cv, Y, groups)
         assert_array_equal(np.sort(np.concatenate([test for _, test in folds.splits])), range(16))
-    with pytest.raises(ValueError, match="both to train on and to test on"):
+    with pytest.raises(ValueError, match="same rows in train and test"):
         make_folds([(np.arange(4), np.arange(3, 6))], Y)
     for cv in (1, True, "five", None):
         with pytest.raises(ValueError, match="is not a number of folds"):

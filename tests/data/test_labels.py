@@ -30,7 +30,7 @@ LABELS = [
     (["a", "a", "a", "a"], None, "all labels in 'y' are 'a'"),
     (["a", "", "b", "a"], None, "line 3: the label 'y' is missing here (1 of 4 rows has none)"),
     (["a", "b", "a", "  "], None, "line 5: the label 'y' is missing here (1 of 4 rows has none)"),
-    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; there are 'a', 'b'"),
+    (["a", "b", "b", "a"], "c", "no label in 'y' is 'c'; choose one of 'a', 'b'"),
     (["a", "a", "a", "a"], "a", "all labels in 'y' are 'a'"),
 ]
 
@@ -132,13 +132,13 @@ def test_rows_without_a_label_are_skipped_where_that_is_asked_for(tmp_path):
     assert caught.value.arguments == {"skip_unlabelled": True}
     for data in (gaps, tmp_path / "a.csv"):
         model = fit(data, "y", skip_unlabelled=True, check=0)
-        assert model.notes[0] == "20 of 200 rows without a label are left out"
+        assert model.notes[0] == "20 of 200 rows without a label are excluded"
         assert model.summary["rows"] == 180
         assert_allclose(
             model.estimator.decision_function(frame), expected.estimator.decision_function(frame)
         )
         found = evaluate(model, data)
-        assert found.notes == ["20 of 200 rows without a label are left out"]
+        assert found.notes == ["20 of 200 rows without a label are excluded"]
         assert found.measures == evaluate(expected, frame[~unlabelled]).measures
         with pytest.raises(DataFileError, match="is missing here"):
             evaluate(model, data, skip_unlabelled=False)

@@ -63,7 +63,7 @@ def test_rows_without_a_label_take_their_weights_and_groups_along():
     kept = np.setdiff1d(np.arange(N), [0, 5])
     assert_array_equal(problem.weights, weights[kept])
     assert_array_equal(problem.groups, GROUPS[kept])
-    assert problem.notes[0] == "2 of 12 rows without a label are left out"
+    assert problem.notes[0] == "2 of 12 rows without a label are excluded"
 
 
 def test_problems_that_cannot_be_read():

@@ -101,7 +101,8 @@ def test_foreign_types_are_refused(tmp_path):
 def test_an_object_that_is_no_estimator_is_refused(tmp_path):
     path = hostile.model_file(tmp_path, skops.io.dumps({"a": 1}))
     with pytest.raises(
-        ModelFileError, match="it contains a dict, which is not an estimator of scores"
+        ModelFileError,
+        match="it contains a dict, which is not an estimator with a decision_function",
     ):
         load_model(path)
 

@@ -235,7 +235,7 @@ def test_columns_outside_of_the_matrix_are_refused(tmp_path, spoil):
     model = fit(frame[["age", "job", "note"]].assign(y=y), "y", ranker="PairwiseRanker", check=0)
     spoil(model.estimator)
     save_model(model, tmp_path / "model.forerank")
-    with pytest.raises(ModelFileError, match="in columns that it does not have"):
+    with pytest.raises(ModelFileError, match="have wrong column numbers"):
         load_model(tmp_path / "model.forerank")
 
 

@@ -405,7 +405,7 @@ class TestFewRows:
         ({"metric": "auc@3"}, "does not take a parameter"),
         ({"metric": None}, "metric must be one of"),
         ({"methods": ["magic"]}, "There is no method 'magic'"),
-        ({"maps": ["magic"]}, "There is no map 'magic'"),
+        ({"maps": ["magic"]}, "There is no feature map 'magic'"),
         ({"alphas": [-1.0]}, "alphas"),
         ({"cv": 1}, "cv"),
         ({"time_budget": 0}, "time_budget"),

@@ -218,7 +218,7 @@ def test_bad_arguments():
         make_report(data, "y", ranker="PairwiseRanker", metric="f1")
     with pytest.raises(ValueError, match="1 is not a number of folds"):
         make_report(data, "y", ranker="PairwiseRanker", folds=1)
-    with pytest.raises(ValueError, match="both to train on and to test on"):
+    with pytest.raises(ValueError, match="same rows in train and test"):
         make_report(data, "y", ranker="PairwiseRanker", folds=[(np.arange(60), np.arange(5))])
     with pytest.raises(ValueError, match="There is no ranker 'PairRanker'"):
         make_report(data, "y", ranker="PairRanker")

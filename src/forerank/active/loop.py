@@ -133,7 +133,10 @@ class LabellingLoop:
     ) -> None:
         self.X = _as_rows(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
-            raise ValueError(f"X has shape {self.X.shape}; expected a table or texts, not empty.")
+            raise ValueError(
+                f"X has shape {self.X.shape}; expected a table or a list of texts, with at least one "
+                "row."
+            )
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
         self.batch = _check_batch(batch)
@@ -223,7 +226,7 @@ class LabellingLoop:
             return
         if seed and self._n_labelled:
             raise ValueError(
-                f"Row {next(iter(new))} comes as a seed after labelling has begun; seeds are "
+                f"Row {next(iter(new))} is given as a seed after labelling has begun; seeds are "
                 "labels known at the start. Use seed=False."
             )
         step = Step(list(new), list(new.values()), bool(seed))

@@ -183,7 +183,7 @@ class RecallBound(StoppingRule):
         missing = np.arange(unlabelled + 1)
         stake = np.ceil(self.target * (found + missing) - ROUNDING) - 1 - found
         gain = _log_falling(at_last_find, missing) - _log_falling(unlabelled, missing)
-        # No stake against numbers of relevant records under which the recall is at the target.
+        # Numbers of relevant records with which the target has been reached are always possible.
         stake = np.where(stake >= 0, stake, np.inf)
         possible = missing[gain < np.log((stake + 1) * (stake + 2) / (1.0 - self.confidence))]
         most = found + (int(possible[-1]) if possible.size else 0)

@@ -40,7 +40,7 @@ def read_npz(path: Any) -> Matrix:
     parts = _arrays(path)
     if "y" not in parts or not ("X" in parts or "X_data" in parts):
         names = ", ".join(sorted(parts)) or "nothing"
-        raise DataFileError(path, f"X and y are expected, and the archive has {names}")
+        raise DataFileError(path, f"the archive has {names}; expected the arrays X and y")
     X: Any = parts.get("X")
     if X is None:
         try:
@@ -59,7 +59,7 @@ def read_npz(path: Any) -> Matrix:
 
 def _arrays(path: Any) -> dict[str, NDArray]:
     problem, arguments = "cannot be read as a NumPy archive", None
-    if not zipfile.is_zipfile(path):  # NumPy would speak of a pickle, and of allowing it
+    if not zipfile.is_zipfile(path):  # NumPy's error would advise allow_pickle=True
         with Path(path).open("rb") as file:
             is_text = b"\x00" not in file.read(1 << 16)
         problem += ", as its suffix suggests"

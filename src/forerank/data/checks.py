@@ -53,9 +53,9 @@ class DataWarning:
         "leaky column", "perhaps leaky column", "same row in both classes", "copies", "one class",
         "tiny class", "extreme imbalance", "groups of one class", "constant score" or "tied scores".
     column : str or None
-        The column, for problems of one.
+        Name of the column, if the problem concerns a single column.
     sentence : str
-        What was found and what to do.
+        Description of the problem, and advice.
     """
 
     kind: str

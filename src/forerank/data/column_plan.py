@@ -72,7 +72,7 @@ class ColumnPlan:
 
     @property
     def used(self) -> list[str]:
-        """The columns that are used."""
+        """Names of the columns that become features."""
         return [*self.numbers, *self.dates, *self.categories, *self.texts]
 
     def transformer(self) -> TableColumns:

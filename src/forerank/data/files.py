@@ -81,7 +81,7 @@ def _rename_new(part: Path, target: Path) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The message of an error, in one line."""
+    """First line of an error's message, without its full stop; the class if there is no message."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 

@@ -89,7 +89,7 @@ def _given_splits(cv: Any, y: NDArray, groups: Index | None) -> list[tuple[Index
     pairs = _split(cv, y, groups) if hasattr(cv, "split") else cv
     splits = [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in pairs]
     if any(np.intersect1d(train, test).size for train, test in splits):
-        raise ValueError("A fold has rows both to train on and to test on; the two must be apart.")
+        raise ValueError("A fold has the same rows in train and test; give disjoint sets of rows.")
     return splits
 
 

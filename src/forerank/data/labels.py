@@ -92,7 +92,7 @@ def read_labels(
     if positive is not None:
         hit = np.array([_same_label(value, positive) for value in values])
         if not hit.any():
-            raise error(f"no label in {target!r} is {positive!r}; there are {shown}")
+            raise error(f"no label in {target!r} is {positive!r}; choose one of {shown}")
         others = values[~hit] if negative is not None else values[:0]
         others = [value for value in others if not _same_label(value, negative)]
         if others:

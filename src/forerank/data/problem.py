@@ -254,7 +254,7 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     rows = frame[plan.used]
     del frame
     labels = read_labels(label_column, target, positive, source.error)
-    notes += plan.lines() + ([f"left out {listed(drop)}: as asked"] if drop else [])
+    notes += plan.lines() + ([f"left out {listed(drop)}: as requested"] if drop else [])
     notes += _mixed_notes(source, plan, mixed) + labels.notes
     problem = RankingProblem(source, rows, labels, labels.y, target, groups, plan=plan, notes=notes)
     problem.column_kinds, problem.read_settings = plan.kinds(rows), settings

@@ -183,7 +183,7 @@ def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:
         expected = "a table (CSV, TSV, Parquet, Feather) is expected"
         raise DataFileError(path, f"this is a matrix without column names; {expected}")
     if kind not in ("csv", "tsv") and encoding is not None:
-        problem = f"encoding applies to CSV and TSV files only; leave it out for {kind}"
+        problem = f"encoding applies to CSV and TSV files only; omit it for {kind}"
         raise DataFileError(path, problem)
     return kind
 

@@ -92,7 +92,7 @@ class DataSource:
         self._is_csv = kind in ("csv", "tsv")
         self.encoding = options.encoding
         if self.encoding is not None and not self._is_csv:
-            raise self.error("encoding applies to CSV and TSV files only; leave it out")
+            raise self.error("encoding applies to CSV and TSV files only; omit it")
         if self.encoding is None and self._is_csv:
             self.encoding = usual_encoding(data, usual)
         self.selected: Index | None = None
@@ -137,7 +137,7 @@ class DataSource:
             raise self.error(f"no row has a label in {target!r}; check the target")
         self.selected = np.flatnonzero(~unlabelled)
         counts = f"{unlabelled.sum():,} of {unlabelled.size:,} rows"
-        return [f"{counts} without a label are left out"]
+        return [f"{counts} without a label are excluded"]
 
     def group_names(self, frame: Any, column: str) -> NDArray:
         """A column of groups as strings."""

@@ -219,7 +219,7 @@ class _Resampling:
 
 
 def _mean_over_folds(values: Vector, fold: Index) -> float:
-    """The mean over folds of the means over their lists."""
+    """Mean over the folds of the mean value of each fold's lists (see `_Lists`)."""
     return float(np.mean([values[fold == number].mean() for number in np.unique(fold)]))
 
 

@@ -240,7 +240,7 @@ def measure_for_labels(metric: str, *, graded: bool) -> Measure:
     if graded and not measure.graded:
         raise ValueError(
             f"metric={metric!r} is for two classes, and the labels are grades. Choose wmw (the "
-            "share of pairs in order) or ndcg@k, or name the positive label."
+            "share of pairs in order) or ndcg@k, or pass the positive label."
         )
     return measure
 

@@ -30,7 +30,7 @@ __all__ = [
 # gigabytes. A word of a text column takes about 0.9 kB (measured on 5,000 words), so a column with
 # its maximum of 100,000 words takes about 90 MB.
 MAX_BYTES = 1 << 29
-# Bytes of the directory of an archive: 65,535 members with names of twenty letters.
+# Bytes of the directory of an archive: 65,535 members with names of twenty characters.
 _MAX_DIRECTORY_BYTES = 1 << 23
 _MATRIX_MEMBERS = re.compile(r"(indices|indptr|format|shape|data|_is_array)\.npy")
 # Kinds of numpy types without pointers: booleans, numbers, strings, dates.

@@ -17,7 +17,7 @@ __all__ = ["Explanation", "Weight", "explain"]
 
 # Number of words of a text column that an explanation lists.
 _WORDS_SHOWN = 5
-# Number of rows that are explained where none are named.
+# Number of rows that are explained by default.
 _ROWS_SHOWN = 5
 
 

@@ -34,7 +34,7 @@ _FORMAT = 1
 _CARD, _ESTIMATOR = "card.json", "model.skops"
 _MEMBERS = re.compile(re.escape(_CARD) + "|" + re.escape(_ESTIMATOR))
 # Bytes of the card, which is parsed before the hash is checked: the names of 100,000 columns,
-# twice, with 80 letters each.
+# twice, with 80 characters each.
 _MAX_CARD_BYTES = 1 << 24
 # Packages whose versions are written, and attributes of a model that are fields of its card.
 _PACKAGES = ("forerank", "scikit-learn", "numpy", "scipy", "python")
@@ -193,7 +193,9 @@ def load_model(path: Any) -> Model:
         ) from None
     if not isinstance(estimator, BaseEstimator) or not hasattr(estimator, "decision_function"):
         name = type(estimator).__name__
-        raise ModelFileError(path, f"it contains a {name}, which is not an estimator of scores")
+        raise ModelFileError(
+            path, f"it contains a {name}, which is not an estimator with a decision_function"
+        )
     return Model(estimator, **{name: card[name] for name in (*_DESCRIPTION, "versions")})
 
 

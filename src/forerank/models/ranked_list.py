@@ -149,7 +149,7 @@ def rank_file(
         Encoding of a CSV file; by default UTF-8 or, if it is not valid UTF-8, the encoding of the
         model's training file. The list is in UTF-8.
     format : str, optional
-        Format of the file if its suffix does not tell; see `forerank.data.formats.file_kind`.
+        Format of the file, if not given by its suffix; see `forerank.data.formats.file_kind`.
     allow_missing : bool
         Take columns of the model that the file lacks as missing values.
     force : bool
@@ -216,7 +216,8 @@ def unused_names(names: list[Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
 def _added_columns(
     model: Model, probability: bool, digits: int | None = None
 ) -> tuple[tuple[str, ...], AddedColumns]:
-    """Names of the columns that a list adds to those of its file, and the function of their values.
+    """Names of the columns added to a ranked list (score, probability, rank), and the function from
+    sorted rows to their values.
 
     Numbers are rounded to `digits` significant digits.
     """

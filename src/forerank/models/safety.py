@@ -60,10 +60,12 @@ ESTIMATOR_MEMBERS = re.compile(r"schema\.json|[0-9]{1,20}\.np[yz]")
 
 _NUMPY = "bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 str_"
 _SCALARS = {f"numpy.{name}" for name in _NUMPY.split()}
-# Type of each field that all nodes have, of those of the root, and of those of each kind of node.
+# Types of the fields that every node has.
 _NODE_FIELDS = dict.fromkeys(("__module__", "__class__", "__loader__"), "string")
 _NODE_FIELDS["__id__"] = "number"
+# Types of the additional fields of the root.
 _ROOT_FIELDS = {"protocol": "number", "_skops_version": "string"}
+# Types of the additional fields of each kind of node.
 _FIELDS: dict[str, dict[str, str]] = {
     "DTypeNode": {"content": "node"},
     "DictNode": {"content": "dictionary of nodes", "key_types": "ListNode of TypeNodes"},
@@ -411,9 +413,10 @@ def check_built(estimator: Any) -> None:
             continue
         seen.add(id(value))
         if isinstance(value, CountVectorizer) and not _has_valid_vocabulary(value):
-            raise Refused(f"a {type(value).__name__} with words in columns that it does not have")
+            name = type(value).__name__
+            raise Refused(f"a {name} whose words have wrong column numbers")
         if isinstance(value, OneHotEncoder) and not _has_valid_widths(value):
-            raise Refused("a OneHotEncoder with values in columns that it does not have")
+            raise Refused("a OneHotEncoder whose values have wrong column numbers")
         is_array = isinstance(value, np.ndarray) and value.dtype == object
         if isinstance(value, dict):
             stack.extend(value.values())

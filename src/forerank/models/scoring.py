@@ -42,7 +42,7 @@ __all__ = [
 
 Term = Callable[[Any], Vector]
 WordTerms = Callable[[Any], list[dict[str, float]]]
-# Most values of a category column whose weights are held in a dictionary.
+# Largest number of values of a category column whose weights are cached; a full cache is emptied.
 _MAX_CACHED_VALUES = 100_000
 
 

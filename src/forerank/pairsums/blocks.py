@@ -207,7 +207,7 @@ def _graph_levels(grade: NDArray[np.integer], edges: Iterable[tuple[int, int]]) 
     bounds = np.searchsorted(grade, np.arange(int(grade.max(initial=0)) + 2), sorter=by_grade)
 
     def rows_of(grades: Iterable[int]) -> Index:
-        # The rows of a grade may all have weight zero.
+        # `grade` has no rows of weight zero, so the highest grades of `edges` may be missing.
         present = [g for g in sorted(grades) if g + 1 < bounds.size]
         return np.concatenate(
             [by_grade[:0], *(by_grade[bounds[g] : bounds[g + 1]] for g in present)]

@@ -260,7 +260,7 @@ class _Points(_CandidateKind):
 def _kinds(candidates: Candidates, scores: Vector) -> list[_CandidateKind]:
     p, q = scores[candidates.positive], scores[candidates.negative]
     plus, minus = candidates.rows_of(candidates.drawn)
-    with_origin = np.append(scores, 0.0)  # row -1
+    with_origin = np.append(scores, 0.0)  # row number -1 is the origin, whose score is 0
     d_drawn = with_origin[plus] - with_origin[minus]
     point = candidates.drawn >= candidates.first_point
     kinds: list[_CandidateKind] = []

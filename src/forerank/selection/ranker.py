@@ -379,7 +379,10 @@ class Ranker(BaseRanker):
         return np.column_stack([1.0 - p, p])
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Scores; rows with higher scores rank above others. Cost: one product with X, or the map.
+        """Scores; rows with higher scores rank above others.
+
+        Cost: one product with X; if a feature map was selected, the map and a product with its
+        columns.
 
         Parameters
         ----------

@@ -147,7 +147,7 @@ class _Model:
             return
         self._offsets, self._beta = self._offsets[keep], self._beta[keep]
         self._unused, self._coordinates = self._unused[keep], self._coordinates[keep]
-        if self._basis.shape[0] > 2 * self._offsets.size:  # mostly of planes that were dropped
+        if self._basis.shape[0] > 2 * self._offsets.size:  # most of it is for dropped planes
             Q, R = qr(self._coordinates.T, mode="economic", check_finite=False)
             self._basis, self._coordinates = Q.T @ self._basis, R.T
 

@@ -197,8 +197,8 @@ def newton_iterations(
             break
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
-        # An accurate direction is not worth its cost, because the scores change; in the last
-        # iteration the tolerance is enough.
+        # A more accurate direction is not worth its cost, because the curvature changes with the
+        # scores. Near the solution, half of the reduction that is still needed is accurate enough.
         left = max(tol / optimality, gradient_norm / in_data_units)
         accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
         p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)

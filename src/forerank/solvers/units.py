@@ -34,7 +34,7 @@ __all__ = ["Units", "column_units"]
 _SAMPLE_ROWS = 1_000
 # Numbers in a copy of columns: the number of rows of X, but at least this (1.3 MB).
 _SMALL_COPY = 160_000
-# Numbers of a dense copy, per stored entry, above which a matrix counts as sparse.
+# Ratio of rows times columns to stored entries above which a matrix counts as sparse.
 _DENSE_COST = 4
 # Units of sparse columns are the median unit times a power of this.
 _SPARSE_RATIO = 10.0

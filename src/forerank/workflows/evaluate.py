@@ -92,7 +92,7 @@ def evaluate(
     if source.is_table:
         rows = _scored_table(model, source, target, by, allow_missing)
     elif by is not None:
-        raise source.error("a matrix has no columns by which to part the rows")
+        raise source.error(f"the columns of a matrix have no names; do not pass by={by!r}")
     else:
         rows = _scored_matrix(model, source, target)
     labels, scores, groups = rows.labels, rows.scores, rows.groups

@@ -43,7 +43,7 @@ def check_groups(model: Any) -> None:
     if not accepts_groups(model):
         names = [name for name, cls in sorted(_ranker_classes().items()) if accepts_groups(cls)]
         raise ValueError(
-            f"{type(model).__name__} does not rank within groups; leave the groups out, or choose "
+            f"{type(model).__name__} does not rank within groups; do not pass groups, or choose "
             f"one of {', '.join(names)}."
         )
 
@@ -78,8 +78,8 @@ def make_ranker(
     elif graded:
         if "graph" not in possible:
             raise ValueError(
-                f"{type(model).__name__} ranks two classes, and the labels are grades. Name the "
-                "positive one, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which "
+                f"{type(model).__name__} ranks two classes, and the labels are grades. Pass "
+                "the positive label, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which "
                 "order grades."
             )
         if possible["graph"] is None:

@@ -206,7 +206,7 @@ def _resumed(file: RecordFile, methods: Mapping[str, ComparedMethod]) -> Records
         if name in methods and record.get("spec") != methods[name].spec:
             raise ValueError(
                 f"{file.path} holds results of {name!r} with other parameters. Give the method "
-                "another name (a dict of names), or choose another path."
+                "another name (pass a dict of estimators by name), or choose another path."
             )
     return records
 

@@ -99,7 +99,7 @@ def _requested(methods: Any) -> Iterator[tuple[str | None, Any]]:
         )
     requested = _DEFAULT if methods is None else methods
     if not len(requested):
-        raise ValueError("methods is empty; name at least one.")
+        raise ValueError("methods is empty; give at least one.")
     if isinstance(requested, Mapping):
         yield from ((str(name), method) for name, method in requested.items())
     else:

@@ -41,8 +41,8 @@ class Comparison:
         One for each method, seed and fold: value (of the metric), measures (others by key),
         fit_seconds, score_seconds (both without the preparation of columns, which is the same for
         all), n_train, n_test, and for Ranker the method and alpha that it selected (chosen, alpha);
-        unused names weights or groups that a fit does not take. A failed fit has error, its
-        message.
+        `unused` lists arguments (weights, groups) that a fit does not accept. The record of a
+        failed fit has `error`, the message of its exception.
     metric : str
     methods : list of str
         In the order given.
@@ -55,8 +55,9 @@ class Comparison:
     warnings : list of DataWarning
         Problems of the data, from `forerank.data.checks.data_warnings`.
     depth : str
-        Description of the first k rows of the metric, such as "of 171 rows (first 29.2 %)": the
-        same share of the rows of a fold counts.
+        For a metric of the first k rows, the number of rows of the whole list and the share that k
+        is of it, such as "of 171 rows (first 29.2 %)"; in a fold, the same share of its rows
+        counts. "of a group" for rows in groups; empty for other metrics.
     cut : str
         How many fits were done when the time budget ended, as a sentence; empty if all were.
 

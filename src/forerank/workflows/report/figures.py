@@ -36,7 +36,7 @@ __all__ = ["ReportFigure"]
 
 # Width and height in inches: about the size on a phone, where letters must be large enough.
 _SIZE = (4.9, 3.7)
-# Longest name in a figure, in letters; longer ones are truncated.
+# Longest name in a figure, in characters; longer ones are truncated.
 _LONGEST_NAME = 26
 # Most classes for which the caption gives each median.
 _MOST_MEDIANS = 6

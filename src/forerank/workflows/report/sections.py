@@ -30,7 +30,7 @@ __all__ = [
 
 # Weights in the table and the figure.
 _MOST_WEIGHTS = 20
-# Letters of an argument in the call that makes the report again; longer ones become "...".
+# Characters of an argument in the call that makes the report again; longer ones become "...".
 _LONGEST_ARGUMENT = 200
 # Packages whose versions the report lists.
 _PACKAGES = ("python", "forerank", "scikit-learn", "numpy", "scipy", "numba")
