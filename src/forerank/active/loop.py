@@ -134,8 +134,8 @@ class LabellingLoop:
         self.X = _as_rows(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
             raise ValueError(
-                f"X has shape {self.X.shape}; expected a table or a list of texts, with at least one "
-                "row."
+                f"X has shape {self.X.shape}; expected a table or a list of texts, with at least "
+                "one row."
             )
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)

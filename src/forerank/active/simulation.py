@@ -211,8 +211,8 @@ def _resumed_seeds(loop: LabellingLoop, codes: NDArray, seeds: Any, record: Any)
     rows = [row for step in loop.steps if step.seed for row in step.rows]
     if not isinstance(seeds, tuple) and sorted(np.asarray(seeds).tolist()) != sorted(rows):
         raise ValueError(
-            f"The seeds in the record {record} are {sorted(rows)}, not {seeds}; pass those seeds, or "
-            "another record."
+            f"The seeds in the record {record} are {sorted(rows)}, not {seeds}; pass those seeds, "
+            "or another record."
         )
     labelled = np.flatnonzero(loop.labels >= 0)
     wrong = labelled[loop.labels[labelled] != codes[labelled]]

@@ -64,7 +64,7 @@ def explain(
 
 
 def _row_table(row: dict[str, Any], n_columns: int) -> Table:
-    """Table of the terms that sum to a row's score; a text column has a line for each word shown."""
+    """Table of the terms that sum to a row's score; a text column has a line per word shown."""
     table = Table(title=f"Row {row['row']}: score {row['score']:.4f}", title_justify="left")
     table.add_column("column")
     table.add_column("value")

@@ -59,8 +59,8 @@ class Top:
         self.negatives = np.flatnonzero(~positive & present)
         if self.positives.size == 0 or self.negatives.size == 0:
             raise ValueError(
-                f"{self.positives.size} positive and {self.negatives.size} negative rows have a weight "
-                "above zero; at least one of each is needed."
+                f"{self.positives.size} positive and {self.negatives.size} negative rows have a "
+                "weight above zero; at least one of each is needed."
             )
         weight = np.ones(positive.size) if weight is None else weight
         self.share = weight[self.positives] / weight[self.positives].sum()

@@ -161,8 +161,8 @@ def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:
     for item in [maps] if isinstance(maps, str) or hasattr(maps, "fit") else maps or ():
         if isinstance(item, str) and item not in FEATURE_MAPS:
             raise ValueError(
-                f"There is no feature map {item!r}; choose one of {', '.join(FEATURE_MAPS)}, or give "
-                "a transformer."
+                f"There is no feature map {item!r}; choose one of {', '.join(FEATURE_MAPS)}, or "
+                "give a transformer."
             )
         kind = item if isinstance(item, str) else type(item).__name__
         same = sum(name.partition(" ")[0] == kind for name in named)

@@ -105,8 +105,8 @@ class CombinedDescent:
     def run(self, matrix: tuple, plus: Index, minus: Index, size: Vector) -> float:
         """Take a step for each pair or point, in order; returns the mean loss before each step.
 
-        `matrix` is (X,) or the three arrays of a CSR matrix; `size` has an upper bound of ||z||^2 for
-        each pair or point.
+        `matrix` is (X,) or the three arrays of a CSR matrix; `size` has an upper bound of ||z||^2
+        for each pair or point.
         """
         sign = np.where(minus < 0, 1.0, np.where(plus < 0, -1.0, 0.0))
         rows, losses = (*matrix, plus, minus), self._losses

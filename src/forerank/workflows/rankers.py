@@ -78,8 +78,8 @@ def make_ranker(
     elif graded:
         if "graph" not in possible:
             raise ValueError(
-                f"{type(model).__name__} ranks two classes, and the labels are grades. Pass "
-                "the positive label, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which "
+                f"{type(model).__name__} ranks two classes, and the labels are grades. Pass the "
+                "positive label, or choose PairwiseRanker, RankNCG, RankNet or RankBoost, which "
                 "order grades."
             )
         if possible["graph"] is None:
