@@ -63,11 +63,11 @@ def printable_json(text: str) -> str:
 
     Examples
     --------
-    >>> print(printable_json('{"a": "\x9b\u202e"}'))
-    {"a": "\u009b\u202e"}
+    >>> print(printable_json('{"a": "\x7f\x9b\u202e"}'))
+    {"a": "\u007f\u009b\u202e"}
     """
-    if text.isascii():
-        return text  # JSON always escapes the control characters of ASCII
+    if text.isascii() and "\x7f" not in text:
+        return text  # JSON always escapes the other control characters of ASCII
     return "".join(c if c == "\n" or not _is_escaped(c) else _json_escape(c) for c in text)
 
 
