@@ -47,6 +47,13 @@ def test_unknown_attributes_are_refused():
     assert set(forerank.__all__) <= set(dir(forerank))
 
 
+@pytest.mark.parametrize("name", ["bounds", "datasets", "io"])
+def test_moved_modules_warn_under_their_old_names(name):
+    with pytest.warns(FutureWarning, match=f"forerank.{name} is now"):
+        module = getattr(forerank, name)
+    assert module.__all__
+
+
 def test_a_second_process_compiles_nothing():
     code = """
 import sys

@@ -68,18 +68,14 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: scikit-learn and numba take a second or two to
-    import.
-    """
+    """A public name, imported when first used: scikit-learn and numba take a second or two."""
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name in __all__:
         value = import_module(f"forerank.{name}")
     elif name in _MOVED:
-        text = (
-            f"forerank.{name} is now {_MOVED[name]}; the old name will be removed in version 0.3."
-        )
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        text = f"forerank.{name} is now {_MOVED[name]}; the old name goes in version 0.3."
+        warnings.warn(text, FutureWarning, stacklevel=2)
         return import_module(_MOVED[name])
     else:
         raise AttributeError(f"module 'forerank' has no attribute {name!r}")
