@@ -5,8 +5,8 @@ from numpy.testing import assert_allclose
 
 from forerank import Ranker
 from forerank.selection import search as module
-from forerank.selection.dataset import Dataset, stratified_order
 from forerank.selection.search import smoothed
+from forerank.selection.training_rows import TrainingRows, stratified_order
 
 
 def test_a_method_that_is_clearly_worse_is_dropped(data):
@@ -47,7 +47,9 @@ def test_means_are_smoothed_over_neighbours():
 
 def test_the_first_rows_of_an_order_have_the_shares_of_the_classes():
     y = np.arange(1000) < 100
-    order = stratified_order(Dataset(np.zeros((1000, 1)), y, None, None), np.random.default_rng(0))
+    order = stratified_order(
+        TrainingRows(np.zeros((1000, 1)), y, None, None), np.random.default_rng(0)
+    )
     assert sorted(order) == list(range(1000))
     for n in (20, 100, 500):
         assert abs(y[order[:n]].sum() - n / 10) <= 1

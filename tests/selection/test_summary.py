@@ -5,9 +5,9 @@ from numpy.testing import assert_allclose
 
 from forerank import Ranker
 from forerank.metrics.registry import measure_named
-from forerank.selection.dataset import Dataset
 from forerank.selection.search import Search
 from forerank.selection.summary import reason
+from forerank.selection.training_rows import TrainingRows
 
 
 class TestReason:
@@ -18,7 +18,7 @@ class TestReason:
         X, y = data(100)
         search = Search(
             Ranker(methods=["pairwise-logistic", "pointwise-logistic"], cv=folds, random_state=0),
-            measure_named("auc"), np.array([1.0, 0.1, 0.01]), Dataset(X, y, None, None), False,
+            measure_named("auc"), np.array([1.0, 0.1, 0.01]), TrainingRows(X, y, None, None), False,
         )  # fmt: skip
         noise = 0.01 * np.random.default_rng(0).standard_normal((folds, 1))
         for candidate, means in zip(search.candidates, (selected, other), strict=True):

@@ -20,7 +20,7 @@ from forerank.data.frames import (
     distinct,
     holds_containers,
     holds_dates,
-    is_number,
+    parses_as_number,
 )
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 
@@ -206,8 +206,8 @@ def _id_reason(values: Any) -> str:
     does not parse.
     """
     some = [str(value) for value in values[:: max(1, len(values) // _EXAMINED_VALUES)]]
-    first = next((value for value in map(str, values) if not is_number(value)), None)
-    if first is not None and np.mean([is_number(value) for value in some]) > 0.5:
+    first = next((value for value in map(str, values) if not parses_as_number(value)), None)
+    if first is not None and np.mean([parses_as_number(value) for value in some]) > 0.5:
         return f"strings among its numbers, such as {first!r}: correct them"
     if first is not None and np.mean([bool(_LIKE_A_NUMBER.match(value)) for value in some]) > 0.5:
         return f"not read as numbers, being written like {first!r}"
@@ -249,7 +249,7 @@ def _mixed_column(column: Any) -> MixedColumn | None:
         return None
     codes, values = distinct(column)
     some = values[:: max(1, len(values) // _EXAMINED_VALUES)]
-    if not any(is_number(str(value)) for value in some):
+    if not any(parses_as_number(str(value)) for value in some):
         return None
     texts = pd.Series([str(value) for value in values], dtype=object)
     is_word = pd.to_numeric(texts, errors="coerce").isna().to_numpy()

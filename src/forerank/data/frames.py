@@ -20,7 +20,7 @@ __all__ = [
     "filled_names",
     "holds_containers",
     "holds_dates",
-    "is_number",
+    "parses_as_number",
     "to_frame",
     "with_types",
 ]
@@ -214,7 +214,7 @@ def distinct(column: Any) -> tuple[NDArray[np.integer], Any]:
     return codes, values[used]
 
 
-def is_number(value: Any) -> bool:
+def parses_as_number(value: Any) -> bool:
     """Whether a string, or a value, can be read as a number."""
     try:
         float(value)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Mask, Vector
-from forerank.data.frames import as_frame, distinct, is_number
+from forerank.data.frames import as_frame, distinct, parses_as_number
 
 __all__ = ["Labels", "is_unlabelled", "label_text", "read_labels"]
 
@@ -103,7 +103,11 @@ def read_labels(
         _check_strings(codes, values, target, shown, error)
     if values.size == 2:
         low, high = values[ascending]
-        if isinstance(high, str) and not is_number(high) and high.lower() not in _POSITIVE_NAMES:
+        if (
+            isinstance(high, str)
+            and not parses_as_number(high)
+            and high.lower() not in _POSITIVE_NAMES
+        ):
             note = f"{high!r} is taken for the positive label, being the last in alphabetical order"
             notes.append(f"{note}; if it is not, {_ADVICE}")
         return _classes(codes == ascending[1], label_text(high), label_text(low), notes)
@@ -161,7 +165,7 @@ def _coded(column: Any, target: str) -> tuple[NDArray, NDArray, list[str]]:
 
 def _check_strings(codes: NDArray, values: NDArray, target: str, shown: str, error: Error) -> None:
     """An error where strings need a positive label: numbers among them, or more than two values."""
-    words = np.array([not is_number(value) for value in values])
+    words = np.array([not parses_as_number(value) for value in values])
     if words.any() and not words.all():
         rows = words[codes]
         row = int(np.argmax(rows if rows.mean() <= 0.5 else ~rows))
@@ -194,7 +198,7 @@ def _same_label(value: Any, wanted: Any) -> bool:
     texts = [text.lower() if text.lower() in ("true", "false") else text for text in texts]
     if texts[0] == texts[1]:
         return True
-    return is_number(value) and is_number(wanted) and float(value) == float(wanted)
+    return parses_as_number(value) and parses_as_number(wanted) and float(value) == float(wanted)
 
 
 def _classes(hit: Mask, positive: str, negative: str | None, notes: list[str]) -> Labels:

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from forerank._typing import Index, Vector
-from forerank.selection.dataset import Dataset, Split, make_splits
+from forerank.selection.training_rows import Split, TrainingRows, make_splits
 
 __all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
 
@@ -52,14 +52,17 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
     return np.array([0.0, logit(np.average(target, weights=w))])
 
 
-def calibration_splits(cv: Any, data: Dataset, seed: int) -> list[Split]:
+def calibration_splits(cv: Any, data: TrainingRows, seed: int) -> list[Split]:
     """Folds of `cv`, or five if it lists row numbers, whose training rows have both classes."""
     given = isinstance(cv, int | np.integer) or hasattr(cv, "split")
     return make_splits(cv if given else _FOLDS, data, False, lambda: seed)[0]
 
 
 def out_of_fold_scores(
-    fitted: Callable[[Dataset], Any], data: Dataset, splits: list[Split], n_jobs: int | None
+    fitted: Callable[[TrainingRows], Any],
+    data: TrainingRows,
+    splits: list[Split],
+    n_jobs: int | None,
 ) -> tuple[Vector, Index]:
     """Scores of the test rows of all folds by models fitted on the training rows, and their row
     numbers.

@@ -26,10 +26,10 @@ from forerank.selection.calibration import (
     out_of_fold_scores,
     sigmoid,
 )
-from forerank.selection.dataset import Dataset, stratified_sample
 from forerank.selection.methods import fitted_scaler, method_names
 from forerank.selection.search import Search
 from forerank.selection.summary import learning_curve, reason
+from forerank.selection.training_rows import TrainingRows, stratified_sample
 from forerank.solvers.path import check_alphas
 
 __all__ = ["Ranker", "method_names", "metric_function"]
@@ -196,7 +196,7 @@ class Ranker(BaseRanker):
             check_number("search_rows", self.search_rows, low=10, integer=True)
         if self.list_rows is not None:
             check_number("list_rows", self.list_rows, low=1, integer=True)
-        data = self._dataset(X, y, sample_weight, qid)
+        data = self._training_rows(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
         if not measure.graded:
             refuse_more_than_two(
@@ -250,7 +250,7 @@ class Ranker(BaseRanker):
         steps = self.best_estimator_.named_steps
         try:
             feature_map = clone(steps["map"]) if "map" in steps else None
-            data = self._dataset(X, y, sample_weight, qid)
+            data = self._training_rows(X, y, sample_weight, qid)
             self._fit_selected(clone(steps["rank"]), feature_map, data)
         except BaseException:
             self.__dict__.clear()
@@ -258,11 +258,11 @@ class Ranker(BaseRanker):
             raise
         return self
 
-    def _dataset(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> Dataset:
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> TrainingRows:
         X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
         group = None if qid is None else _numbered_by_appearance(number_groups(qid, codes.size))
-        return Dataset(X, labels, check_weights(sample_weight, codes.size), group)
+        return TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
 
     def _grades(self) -> NDArray:
         """Gains of the classes: numeric labels, shifted if negative; else class numbers."""
@@ -271,7 +271,7 @@ class Ranker(BaseRanker):
             return labels if labels.min() >= 0 else labels - labels.min()
         return np.arange(labels.size)
 
-    def _fit_selected(self, ranker: Any, feature_map: Any, data: Dataset) -> None:
+    def _fit_selected(self, ranker: Any, feature_map: Any, data: TrainingRows) -> None:
         ranker.set_params(alpha=self.best_alpha_)
         self.best_estimator_ = self._pipeline(ranker, feature_map, data)
         for name in ("coef_", "intercept_", "calibration_"):
@@ -288,7 +288,7 @@ class Ranker(BaseRanker):
             self.coef_ = w[None, :]
             self.intercept_ = ranker.intercept_ - shift
 
-    def _pipeline(self, ranker: Any, feature_map: Any, data: Dataset) -> Pipeline:
+    def _pipeline(self, ranker: Any, feature_map: Any, data: TrainingRows) -> Pipeline:
         """Scaler, feature map and ranker, each fitted on these rows."""
         scaler = fitted_scaler(self.scale, data.X, data.weight)
         steps: list[tuple[str, Any]] = [] if scaler is None else [("scale", scaler)]
@@ -301,7 +301,7 @@ class Ranker(BaseRanker):
 
     # --- Probabilities ---
 
-    def _check_calibration(self, data: Dataset) -> None:
+    def _check_calibration(self, data: TrainingRows) -> None:
         if not self.calibrate:
             return
         if self.classes_.size > 2:
@@ -315,7 +315,7 @@ class Ranker(BaseRanker):
                 "groups, so they have no probabilities. Omit qid, or set calibrate=False."
             )
 
-    def _calibrate(self, ranker: Any, feature_map: Any, data: Dataset) -> None:
+    def _calibrate(self, ranker: Any, feature_map: Any, data: TrainingRows) -> None:
         """Fit the sigmoid, and shift the intercept so that a score of zero has the probability one
         half.
         """
@@ -333,7 +333,7 @@ class Ranker(BaseRanker):
                 "among their training rows if cv is a splitter."
             )
 
-        def fitted(rows: Dataset) -> Pipeline:
+        def fitted(rows: TrainingRows) -> Pipeline:
             transformer = None if feature_map is None else clone(feature_map)
             return self._pipeline(clone(ranker), transformer, rows)
 

@@ -24,20 +24,20 @@ from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
-from forerank.selection.dataset import (
-    Dataset,
-    Split,
-    assign_blocks,
-    make_splits,
-    stratified_order,
-    stratified_sample,
-)
 from forerank.selection.methods import (
     METHODS,
     fitted_scaler,
     method_names,
     named_feature_maps,
     resolve_method,
+)
+from forerank.selection.training_rows import (
+    Split,
+    TrainingRows,
+    assign_blocks,
+    make_splits,
+    stratified_order,
+    stratified_sample,
 )
 
 __all__ = ["Candidate", "Search", "best_positions", "smoothed", "with_loose_tolerance"]
@@ -92,7 +92,7 @@ class Search:
 
     Attributes
     ----------
-    data : Dataset
+    data : TrainingRows
         The rows to search on, a sample of those given if these are many.
     splits : list of Split
     candidates : list of Candidate
@@ -107,7 +107,7 @@ class Search:
     """
 
     def __init__(
-        self, ranker: Any, measure: Measure, alphas: Vector, data: Dataset, graded: bool
+        self, ranker: Any, measure: Measure, alphas: Vector, data: TrainingRows, graded: bool
     ) -> None:
         self.ranker, self.alphas, self.data, self.graded = ranker, alphas, data, graded
         self.begin = perf_counter()
@@ -209,7 +209,7 @@ class Search:
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
         for number, split in splits.items():
-            prepared: dict[str | None, tuple[Dataset, Dataset]] = {}
+            prepared: dict[str | None, tuple[TrainingRows, TrainingRows]] = {}
             for candidate in active:
                 if candidate.dropped is None and candidate.map not in prepared:
                     try:
@@ -224,7 +224,7 @@ class Search:
             delayed(self._fit_path)(*task) for task in tasks
         )
 
-    def prepare(self, split: Split, map_name: str | None) -> tuple[Dataset, Dataset]:
+    def prepare(self, split: Split, map_name: str | None) -> tuple[TrainingRows, TrainingRows]:
         """Training and test rows, scaled and mapped by transformers fitted on the training rows."""
         train, test = self.data.take(split.train), self.data.take(split.test)
         scaler = fitted_scaler(self.ranker.scale, train.X, train.weight)
@@ -236,7 +236,7 @@ class Search:
         return train, test
 
     def _fit_path(
-        self, candidate: Candidate, number: int, label: str, train: Dataset, test: Dataset
+        self, candidate: Candidate, number: int, label: str, train: TrainingRows, test: TrainingRows
     ) -> None:
         """Fit along the path of penalties, and evaluate each fit on the test rows."""
         if self.is_late() and (candidate is not self.candidates[0] or number > 0):

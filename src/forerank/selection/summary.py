@@ -9,7 +9,6 @@ from forerank._text import counted
 from forerank._typing import Vector
 from forerank.design import make_design
 from forerank.metrics.significance import corrected_margin
-from forerank.selection.dataset import stratified_order
 from forerank.selection.search import (
     Candidate,
     Search,
@@ -17,6 +16,7 @@ from forerank.selection.search import (
     smoothed,
     with_loose_tolerance,
 )
+from forerank.selection.training_rows import stratified_order
 
 __all__ = ["learning_curve", "reason"]
 

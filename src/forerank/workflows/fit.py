@@ -18,7 +18,7 @@ from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
 from forerank.selection import Ranker
-from forerank.selection.dataset import stratified_sample
+from forerank.selection.training_rows import stratified_sample
 from forerank.workflows.rankers import (
     check_groups,
     make_ranker,

@@ -15,8 +15,8 @@ from forerank._validation import check_number
 from forerank.metrics.registry import Measure
 
 __all__ = [
-    "Dataset",
     "Split",
+    "TrainingRows",
     "assign_blocks",
     "make_splits",
     "stratified_order",
@@ -28,7 +28,7 @@ _MIN_CLASS_ROWS = 200
 
 
 @dataclass(frozen=True)
-class Dataset:
+class TrainingRows:
     """Rows of X with labels, and with weights and groups if there are any."""
 
     X: Any
@@ -36,13 +36,15 @@ class Dataset:
     weight: Vector | None
     group: NDArray[np.integer] | None
 
-    def take(self, rows: Index) -> "Dataset":
+    def take(self, rows: Index) -> "TrainingRows":
         return replace(self.labels(rows), X=self.X[rows])
 
-    def labels(self, rows: Index) -> "Dataset":
+    def labels(self, rows: Index) -> "TrainingRows":
         """Labels, weights and groups of some rows, without X."""
         weight = None if self.weight is None else self.weight[rows]
-        return Dataset(None, self.y[rows], weight, None if self.group is None else self.group[rows])
+        return TrainingRows(
+            None, self.y[rows], weight, None if self.group is None else self.group[rows]
+        )
 
     def fit_arguments(self, ranker: Any) -> dict[str, Any]:
         """Weights and groups, as far as the `fit` of a ranker takes them."""
@@ -70,7 +72,7 @@ class Split:
 
 
 def make_splits(
-    cv: Any, data: Dataset, graded: bool, seed: Callable[[], int]
+    cv: Any, data: TrainingRows, graded: bool, seed: Callable[[], int]
 ) -> tuple[list[Split], list[str]]:
     """Folds whose training rows have two classes, and notes for the user; no folds if there are too
     few rows.
@@ -100,7 +102,7 @@ def make_splits(
     return [Split(*pair, f"fold {number}") for number, pair in enumerate(pairs, 1)], notes
 
 
-def assign_blocks(data: Dataset, n_blocks: int, rng: np.random.Generator) -> Index:
+def assign_blocks(data: TrainingRows, n_blocks: int, rng: np.random.Generator) -> Index:
     """The block of each row: complete groups, or each class spread evenly over the blocks."""
     if data.group is not None:
         _, group = np.unique(data.group, return_inverse=True)
@@ -112,7 +114,7 @@ def assign_blocks(data: Dataset, n_blocks: int, rng: np.random.Generator) -> Ind
     return block
 
 
-def stratified_order(data: Dataset, rng: np.random.Generator) -> Index:
+def stratified_order(data: TrainingRows, rng: np.random.Generator) -> Index:
     """A random order of the rows whose first n, for every n, have the shares of the classes, or are
     complete groups.
     """
@@ -134,5 +136,5 @@ def stratified_sample(y: NDArray, group: NDArray | None, n_rows: int, seed: int)
     size = max(n_rows, int(np.ceil(y.size * min(1.0, _MIN_CLASS_ROWS / rarest))))
     if size >= y.size:
         return np.arange(y.size)
-    order = stratified_order(Dataset(None, y, None, group), np.random.default_rng(seed))
+    order = stratified_order(TrainingRows(None, y, None, group), np.random.default_rng(seed))
     return np.sort(order[:size])
