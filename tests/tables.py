@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
+import scipy.sparse as sp
 
 FRAME = pd.DataFrame(
     {
@@ -16,6 +17,11 @@ FRAME = pd.DataFrame(
         "when": pd.to_datetime(["2020-01-03", "2021-05-06", None]),
     }
 )
+
+
+def dense(X):
+    """An array, also of a sparse matrix."""
+    return X.toarray() if sp.issparse(X) else X
 
 
 def table(n=300, seed=0):
@@ -41,6 +47,29 @@ def table(n=300, seed=0):
         "no",
     )
     return frame
+
+
+def mixed_table(n=60):
+    """Rows with a column of each kind, and of each kind that is not used."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "income": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n)),
+            "owner": rng.uniform(size=n) < 0.5,
+            "job": rng.choice(["clerk", "cook", None], n),
+            "note": [
+                " ".join(rng.choice(["late", "paid", "call", "again", "never"], 6))
+                for _ in range(n)
+            ],
+            "seen": pd.date_range("2020-01-01", periods=n, freq="D"),
+            "row": np.arange(1000, 1000 + n),
+            "key": [f"k{k:05d}" for k in rng.permutation(n)],
+            "country": "fr",
+            "nothing": [None] * n,
+            "sometimes": np.where(rng.uniform(size=n) < 0.5, "yes", None),
+        }
+    )
 
 
 def typed_table(n=300, seed=0):

@@ -7,34 +7,13 @@ from numpy.testing import assert_allclose
 
 from forerank.data.column_plan import mixed_columns, plan_columns
 from forerank.data.frames import as_frame, with_types
+from tables import mixed_table
 
 N = 60
 
 
-def mixed():
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, N).astype(float),
-            "income": np.where(rng.uniform(size=N) < 0.2, np.nan, rng.normal(size=N)),
-            "owner": rng.uniform(size=N) < 0.5,
-            "job": rng.choice(["clerk", "cook", None], N),
-            "note": [
-                " ".join(rng.choice(["late", "paid", "call", "again", "never"], 6))
-                for _ in range(N)
-            ],
-            "seen": pd.date_range("2020-01-01", periods=N, freq="D"),
-            "row": np.arange(1000, 1000 + N),
-            "key": [f"k{k:05d}" for k in rng.permutation(N)],
-            "country": "fr",
-            "nothing": [None] * N,
-            "sometimes": np.where(rng.uniform(size=N) < 0.5, "yes", None),
-        }
-    )
-
-
-def test_columns_are_told_apart():
-    plan = plan_columns(as_frame(mixed()), exclude=["age"])
+def test_kind_of_each_column():
+    plan = plan_columns(as_frame(mixed_table()), exclude=["age"])
     assert plan.numbers == ["income"]
     assert plan.categories == ["owner", "job", "sometimes"]
     assert plan.texts == ["note"]

@@ -4,39 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from forerank.data.column_plan import plan_columns
 from forerank.data.frames import as_frame, with_types
-
-N = 60
-
-
-def dense(X):
-    return X.toarray() if sp.issparse(X) else X
-
-
-def mixed():
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, N).astype(float),
-            "income": np.where(rng.uniform(size=N) < 0.2, np.nan, rng.normal(size=N)),
-            "owner": rng.uniform(size=N) < 0.5,
-            "job": rng.choice(["clerk", "cook", None], N),
-            "note": [
-                " ".join(rng.choice(["late", "paid", "call", "again", "never"], 6))
-                for _ in range(N)
-            ],
-            "seen": pd.date_range("2020-01-01", periods=N, freq="D"),
-            "row": np.arange(1000, 1000 + N),
-            "key": [f"k{k:05d}" for k in rng.permutation(N)],
-            "country": "fr",
-            "nothing": [None] * N,
-            "sometimes": np.where(rng.uniform(size=N) < 0.5, "yes", None),
-        }
-    )
+from tables import dense, mixed_table
 
 
 def test_names_of_several_levels_are_joined():
@@ -88,7 +60,7 @@ def test_types_that_are_given():
 
 
 def test_frames_of_other_libraries():
-    frame = mixed().drop(columns=["nothing"])
+    frame = mixed_table().drop(columns=["nothing"])
     ours = plan_columns(as_frame(frame)).transformer().fit(as_frame(frame))
     assert_allclose(
         dense(ours.transform(as_frame(frame))),

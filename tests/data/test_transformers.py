@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -17,42 +16,15 @@ from forerank import PairwiseRanker
 from forerank.data.column_plan import plan_columns
 from forerank.data.frames import as_frame
 from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, column_floats
-
-N = 60
-
-
-def dense(X):
-    return X.toarray() if sp.issparse(X) else X
-
-
-def mixed():
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, N).astype(float),
-            "income": np.where(rng.uniform(size=N) < 0.2, np.nan, rng.normal(size=N)),
-            "owner": rng.uniform(size=N) < 0.5,
-            "job": rng.choice(["clerk", "cook", None], N),
-            "note": [
-                " ".join(rng.choice(["late", "paid", "call", "again", "never"], 6))
-                for _ in range(N)
-            ],
-            "seen": pd.date_range("2020-01-01", periods=N, freq="D"),
-            "row": np.arange(1000, 1000 + N),
-            "key": [f"k{k:05d}" for k in rng.permutation(N)],
-            "country": "fr",
-            "nothing": [None] * N,
-            "sometimes": np.where(rng.uniform(size=N) < 0.5, "yes", None),
-        }
-    )
+from tables import dense, mixed_table
 
 
 def test_every_kind_becomes_columns_with_names():
-    frame = as_frame(mixed())
+    frame = as_frame(mixed_table())
     steps = plan_columns(frame).transformer().fit(frame)
     out = dense(steps.transform(frame))
     names = steps.get_feature_names_out().tolist()
-    assert out.shape == (N, len(names))
+    assert out.shape == (len(frame), len(names))
     assert np.isfinite(out).all()
     assert_allclose(out[:, names.index("age")].std(), 1.0)
     assert_allclose(np.diff(out[:, names.index("seen")]), np.diff(out[:, names.index("seen")])[0])
@@ -62,7 +34,7 @@ def test_every_kind_becomes_columns_with_names():
 
 
 def test_rows_unlike_those_of_the_fit():
-    frame = as_frame(mixed())
+    frame = as_frame(mixed_table())
     pipeline = make_pipeline(
         plan_columns(frame, exclude=["owner"]).transformer(), PairwiseRanker(alpha=1e-2)
     )
@@ -141,7 +113,7 @@ def test_categories_are_encoded_as_scikit_learn_does(kind):
 
 
 def test_a_column_transformer_is_the_same_matrix():
-    frame = as_frame(mixed())
+    frame = as_frame(mixed_table())
     ours = plan_columns(frame).transformer().fit(frame)
     peer = ColumnTransformer(ours.transformers_).fit(frame)
     assert_allclose(dense(ours.transform(frame)), dense(peer.transform(frame)))
