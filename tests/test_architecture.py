@@ -135,7 +135,8 @@ PUBLIC = {
         make_strategy paired_t rank_threshold relevance_posterior score_rows simulate
     """,
     "forerank.design": """
-        CSRDesign Design ExtraRowDesign make_design standardise sum_over_chunks
+        CSRDesign Design ExtraRowDesign make_design merge_equal_rows standardise
+        sum_over_chunks
     """,
     "forerank.estimators": """
         AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker

@@ -6,6 +6,7 @@ from forerank._typing import Matrix
 from forerank.design.base import Design, sum_over_chunks
 from forerank.design.csr import CSRDesign
 from forerank.design.dense import DenseDesign, FortranDesign
+from forerank.design.equal_rows import merge_equal_rows
 from forerank.design.wrappers import ExtraRowDesign, InterceptDesign, standardise
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Design",
     "ExtraRowDesign",
     "make_design",
+    "merge_equal_rows",
     "standardise",
     "sum_over_chunks",
 ]

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._text import counted
 from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_weights, encode_classes, stacklevel_outside
+from forerank.design import merge_equal_rows
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
 from forerank.metrics.validation import number_groups
@@ -174,12 +175,37 @@ class GraphRanker(BaseRanker):
         """The objective over all pairs of the graph, and the weights as doubles."""
         weight = check_weights(sample_weight, codes.size)
         group = None if qid is None else number_groups(qid, codes.size)
+        return self._objective(codes, loss, weight, group, group), weight
+
+    def _merged_pairs(
+        self,
+        X: Matrix,
+        codes: NDArray[np.integer],
+        loss: str | Loss,
+        sample_weight: ArrayLike | None,
+        qid: ArrayLike | None,
+    ) -> tuple[Matrix, NDArray[np.integer], AllPairs, Vector | None]:
+        """X, class numbers, objective and weights, with equal rows merged where that pays."""
+        weight = check_weights(sample_weight, codes.size)
+        group = None if qid is None else number_groups(qid, codes.size)
+        X, codes, weight, merged = merge_equal_rows(X, codes, weight, group)
+        return X, codes, self._objective(codes, loss, weight, merged, group), weight
+
+    def _objective(
+        self,
+        codes: NDArray[np.integer],
+        loss: str | Loss,
+        weight: Vector | None,
+        group: NDArray[np.integer] | None,
+        given_group: NDArray[np.integer] | None,
+    ) -> AllPairs:
+        """The objective over all pairs; `given_group` has the rows before equal ones are merged."""
         objective = AllPairs(codes, loss, weight=weight, group=group, edges=self._edges())
         if objective.blocks.n_blocks == 0:
             self._refuse_no_pairs(codes, weight, grouped=group is not None)
-        if group is not None:
-            _warn_groups_without_pairs(objective, group)
-        return objective, weight
+        if group is not None and given_group is not None:
+            _warn_groups_without_pairs(objective, group, given_group)
+        return objective
 
     def _edges(self) -> list[tuple[int, int]] | None:
         if self.graph is None:
@@ -240,10 +266,13 @@ class GraphRanker(BaseRanker):
             self.thresholds_ = np.zeros(1)
 
 
-def _warn_groups_without_pairs(objective: AllPairs, group: NDArray[np.integer]) -> None:
+def _warn_groups_without_pairs(
+    objective: AllPairs, group: NDArray[np.integer], given_group: NDArray[np.integer]
+) -> None:
+    """UserWarning with the number of rows, before equal ones are merged, that are in no pair."""
     paired = np.zeros(int(group.max()) + 1, dtype=bool)
     paired[group[objective.blocks.rows]] = True
-    rows = int(np.count_nonzero(~paired[group]))
+    rows = int(np.count_nonzero(~paired[given_group]))
     if rows:
         groups = int(np.count_nonzero(~paired))
         warnings.warn(

@@ -103,7 +103,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
         X, codes = self._read(X, y)
-        objective, weight = self._pairs(codes, self.loss, sample_weight, qid)
+        X, codes, objective, weight = self._merged_pairs(X, codes, self.loss, sample_weight, qid)
         design = make_design(X)
 
         def solve(previous: Sequence[Vector] = ()) -> SolverResult:

@@ -111,7 +111,7 @@ class PointwiseRanker(TwoClassRanker):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
-        X, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
+        X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, merge=True)
         if self.class_weight is not None:
             per_class = class_weights(self.class_weight, self.classes_, codes, weight)
             weight = per_class[codes] if weight is None else weight * per_class[codes]

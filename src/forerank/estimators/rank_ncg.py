@@ -109,7 +109,8 @@ class RankNCG(GraphRanker, LinearRanker):
             "exact": Logistic(),
             "direct": DirectLogistic(),
         }
-        objective, weight = self._pairs(codes, losses[self.sums], sample_weight, qid)
+        loss = losses[self.sums]
+        X, codes, objective, weight = self._merged_pairs(X, codes, loss, sample_weight, qid)
         result = self._solve(objective, make_design(X), solver="ncg")
         self._set_thresholds(result.scores, codes, weight)
         return self

@@ -48,6 +48,8 @@ class TopEstimator(TwoClassRanker):
     """Base of the rankers for the top of the list."""
 
     _auto_max_iter = False
+    # Whether the objective takes sample weights.
+    _has_weights = False
 
     def __init__(
         self, alpha: float, tol: float, max_iter: Any, warm_start: bool, verbose: bool
@@ -66,7 +68,9 @@ class TopEstimator(TwoClassRanker):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._check_parameters()
-        X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, ranks=True)
+        X, codes, positive, weight = self._read_two_classes(
+            X, y, sample_weight, ranks=True, merge=self._has_weights
+        )
         self._set_intercept(self._fit_rows(X, positive, weight).scores, codes, weight)
         return self
 
@@ -86,6 +90,8 @@ class TopEstimator(TwoClassRanker):
 
 class WeightedTopEstimator(TopEstimator):
     """Base of the rankers for the top that take sample weights."""
+
+    _has_weights = True
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the weights.

@@ -77,7 +77,9 @@ class _L2TopRanker(TopObjectiveRanker):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
-        X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, ranks=True)
+        X, codes, positive, weight = self._read_two_classes(
+            X, y, sample_weight, ranks=True, merge=True
+        )
         top, design = Top(positive, self.loss, at=self.at, weight=weight), make_design(X)
         solver = "accelerated_dual"
         if self.solver == "newton":
