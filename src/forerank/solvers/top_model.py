@@ -16,12 +16,19 @@ Negatives whose weight is fixed at its cap enter all constraints by their sum, t
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from forerank._typing import Index, Mask, Vector
 from forerank.design import Design
 from forerank.objectives.top import Top
-from forerank.solvers.quadratic_program import Bounds, Gram, Metric, interior_point, pivoting
+from forerank.solvers.active_set import non_negative_minimiser
+from forerank.solvers.quadratic_program import (
+    RELATIVE_ERROR,
+    Bounds,
+    Gram,
+    Metric,
+    interior_point,
+)
 from forerank.solvers.working_set import WorkingSet
 
 __all__ = ["THRESHOLD_ERROR", "ColumnModel", "Point", "RowModel", "Solution"]
@@ -66,8 +73,9 @@ class Solution:
 class _QuadraticModel:
     def __init__(self, top: Top, design: Design, alpha: float, l1: float = 0.0) -> None:
         self.top, self.design, self.alpha, self.l1 = top, design, alpha, l1
-        # Negatives with a positive weight in the last programme, and all its negatives.
-        self._support = self._seen = np.empty(0, dtype=np.intp)
+        self.has_caps = float(top.caps.min()) < 1.0
+        # Multipliers of all negatives in the last programme without caps.
+        self._multiplier = np.zeros(top.negatives.size)
 
     def _centre(self, point: Point) -> None:
         total = float(point.curvature.sum())
@@ -111,19 +119,31 @@ class _QuadraticModel:
             h[n:] -= point.w
             upper = np.full(point.w.size, 2.0 * l1)
         goal = {"total": max(self.G, _LEAST_CURVATURE) / kappa, "constant": constant, "atol": atol}
-        if shares is None and upper is None and self._support.size and isinstance(matrix, Gram):
-            guess = np.isin(working.rows, self._support) | ~np.isin(working.rows, self._seen)
-            found = pivoting(matrix, h, guess, **goal)
+        if shares is None and isinstance(matrix, Gram):
+            start = self._multiplier[working.rows]
+            found = non_negative_minimiser(matrix.matrix, h, start, rtol=RELATIVE_ERROR, **goal)
             if found is not None:
-                self._support, self._seen = working.rows[found[1]], working.rows
-                return found
+                self._multiplier[:] = 0.0
+                self._multiplier[working.rows] = found
+                return found, found > 0.0
         x, z = interior_point(matrix, h, Bounds(n, shares, upper), **goal)
         own, rest = x[:n], z[:n]
         active = own * float(rest.mean() + 1e-300) >= rest * float(own.mean() + 1e-300)
         if shares is not None:
             active &= own < (1.0 - 1e-3) * shares * own.sum()
-        self._support, self._seen = working.rows[active], working.rows
         return x, active
+
+
+def _joining(known: Index, rows: Index) -> tuple[Index, Index, Index]:
+    """Positions in `known` of the rows that are in both, their positions in `rows`, and the
+    positions in `rows` of the others.
+    """
+    order = np.argsort(known, kind="stable")
+    where = np.searchsorted(known[order], rows)
+    where[where == known.size] = 0
+    old = order[where] if known.size else where
+    shared = known[old] == rows if known.size else np.zeros(rows.size, dtype=bool)
+    return old[shared], np.flatnonzero(shared), np.flatnonzero(~shared)
 
 
 class ColumnModel(_QuadraticModel):
@@ -148,6 +168,11 @@ class ColumnModel(_QuadraticModel):
         self._known = np.zeros(top.positives.size)
         # Rows of the negatives in the working set, and their numbers.
         self._rows, self._numbers = np.empty((0, d)), np.empty(0, dtype=np.intp)
+        # At the present point: numbers of negatives, their constraints times the inverse of the
+        # factor of H, and the inner products of these.
+        self._solved_numbers = np.empty(0, dtype=np.intp)
+        self._solved_rows: Vector = np.empty((0, d + 1))
+        self._products: Vector = np.empty((0, 0))
 
     def _centred(self, rows: Index) -> Vector:
         if rows.size == 0:
@@ -186,6 +211,7 @@ class ColumnModel(_QuadraticModel):
         self._g = np.append(g - self.l1, self.G)
         self._H = H
         self._factor = cho_factor(H, lower=True, check_finite=False)
+        self._solved_numbers = self._solved_numbers[:0]
 
     def _inverse(self, r: Vector) -> Vector:
         return cho_solve(self._factor, r, check_finite=False)
@@ -206,6 +232,21 @@ class ColumnModel(_QuadraticModel):
             rows = rows + kappa * (full - total * (self._origin + self._m))
         return np.column_stack([rows, np.full(rows.shape[0], -kappa)]), kappa
 
+    def _gram(self, working: WorkingSet, rows: Vector) -> Vector:
+        """Products A H^-1 A^T of the constraints; those of negatives that stay are kept."""
+        if working.full.size:
+            return rows @ self._inverse(rows.T)
+        old, place, new = _joining(self._solved_numbers, working.rows)
+        Z: Vector = np.empty(rows.shape)
+        Z[place] = self._solved_rows[old]
+        Z[new] = solve_triangular(self._factor[0], rows[new].T, lower=True, check_finite=False).T
+        products: Vector = np.empty((rows.shape[0], rows.shape[0]))
+        products[np.ix_(place, place)] = self._products[np.ix_(old, old)]
+        products[new] = Z[new] @ Z.T
+        products[:, new] = products[new].T
+        self._solved_numbers, self._solved_rows, self._products = working.rows, Z, products
+        return products
+
     def solve(self, point: Point, working: WorkingSet, *, atol: float) -> Solution:
         """The minimum of the model under the constraints of the working set."""
         d, l1, n = self.design.n_columns, self.l1, working.rows.size
@@ -215,12 +256,12 @@ class ColumnModel(_QuadraticModel):
         problem = point, working, atol
         if l1:
             base += l1 * float(np.abs(point.w).sum() + point.w.sum())
-        if l1 or n > d:
+        if l1 or (n > d and self.has_caps):
             metric = Metric(self._H, rows, d if l1 else 0)
             x, active = self._multipliers(*problem, metric, metric.along(self._g), base, kappa)
             v = metric.step(self._g, x)
         else:
-            gram = Gram(rows @ self._inverse(rows.T))
+            gram = Gram(self._gram(working, rows))
             x, active = self._multipliers(*problem, gram, rows @ solved, base, kappa)
             v = -self._inverse(self._g + rows.T @ x)
         gain = self._gain(point.w, v)
