@@ -34,7 +34,7 @@ from forerank.solvers.working_set import WorkingSet
 __all__ = ["THRESHOLD_ERROR", "ColumnModel", "Point", "RowModel", "Solution"]
 
 # An iteration accepts a working set when the part of the threshold that its negatives miss costs at
-# most this share of the decrease.
+# most this share of the decrease, or of the gap to reach.
 THRESHOLD_ERROR = 0.1
 # Numbers (8 bytes each) that a dense copy of some positives may have while their curvature is
 # added.

@@ -199,7 +199,7 @@ class _WorkingSetNewton:
             T, _ = top.threshold(predicted)
             excess = T - (point.T + solution.dT)
             solved = replace(working)  # that of this solution
-            if excess * total_slope <= THRESHOLD_ERROR * solution.gain:
+            if excess * total_slope <= THRESHOLD_ERROR * max(solution.gain, self.tol * point.value):
                 break
             reduce = extension < _EXTENSIONS_WITH_REDUCTION
             x, active = solution.x, solution.active
