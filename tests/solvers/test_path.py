@@ -21,6 +21,7 @@ from forerank import (
     TopRanker,
 )
 from forerank.design import make_design
+from forerank.metrics import roc_auc
 from forerank.objectives import AllPairs
 from forerank.solvers import Progress, newton
 from forerank.solvers.path import NewtonPath, extrapolate
@@ -83,6 +84,36 @@ def test_every_point_is_a_fit(ranker):
         )
     with pytest.raises(NotFittedError):
         check_is_fitted(ranker)
+
+
+def text(n=600, d=3000, seed=0):
+    """Rows of rare words, few of them relevant: separable, with more columns than rows."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, d + 1)
+    words = rng.choice(d, (n, 60), p=share / share.sum())
+    y = np.zeros(n, dtype=bool)
+    y[:: n // 30] = True
+    words[y, :3] = 20 + rng.integers(0, 40, (y.sum(), 3))
+    X = sp.csr_matrix((np.ones(n * 60), words.ravel(), np.arange(0, n * 60 + 1, 60)), (n, d))
+    X.sum_duplicates()
+    X.data = np.log1p(X.data)
+    norm = np.sqrt(X.multiply(X).sum(axis=1)).A1
+    return sp.csr_matrix(sp.diags(1 / norm) @ X), y
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [PairwiseRanker("logistic"), PointwiseRanker("logistic"), PointwiseRanker("exponential")],
+    ids=repr,
+)
+def test_text_has_the_same_model_along_a_path_and_from_zero(ranker):
+    (X, y), (unseen, truth) = text(), text(seed=1)
+    path = ranker.set_params(tol=3e-3).alpha_path(X, y)
+    for tol in (3e-3, 1e-3, 1e-6):
+        for alpha, coef in zip(path.alphas, path.coef, strict=True):
+            alone = ranker.__class__(ranker.loss, alpha=alpha, tol=tol).fit(X, y).coef_[0]
+            assert np.corrcoef(unseen @ coef, unseen @ alone)[0, 1] > 0.99
+            assert abs(roc_auc(truth, unseen @ coef) - roc_auc(truth, unseen @ alone)) < 0.005
 
 
 @pytest.mark.parametrize("n", [600, 20_000])

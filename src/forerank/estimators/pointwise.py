@@ -40,7 +40,9 @@ class PointwiseRanker(TwoClassRanker):
         changes the fitted weights.
     tol : float, default=1e-3
         The certificate to reach: the gradient norm relative to that without columns, every column
-        in its own unit; for the hinge, the relative duality gap.
+        in its own unit; for the hinge, the relative duality gap. Smooth losses also go on while the
+        objective is expected to decrease by more than 3 tol of its value, so that a small alpha has
+        the same weights from any start.
     max_iter : int, default=200
         Most iterations over all rows; five passes of coordinate descent (hinge) count as one.
     {LINEAR_PARAMETERS}

@@ -8,12 +8,17 @@ searches along the direction. Three things keep the passes over X few:
 - the preconditioner is the Hessian on a small sample of the rows, factored by Cholesky, where that
   matrix is small, and a diagonal otherwise; conjugate gradients then need few products, also for
   badly scaled columns;
-- the start is the solution on a sample of the rows, which itself starts from a smaller sample. The
-  stopping rule is the gradient over all rows.
+- the start is the solution on a sample of the rows, which itself starts from a smaller sample. With
+  too many columns for a Hessian it is the solution for a larger penalty, which itself starts from a
+  larger one: a sample of such rows has another solution, and a small penalty from zero weights
+  takes more conjugate gradient iterations than the whole path.
 
-Stopping: ||gradient(w)|| <= tol ||gradient(0)||, both over all rows and with every column in its
+Stopping: two rules, over all rows. ||gradient(w)|| <= tol ||gradient(0)||, with every column in its
 own unit (`forerank.solvers.units`); that ratio is the certificate. Multiplying a dense column by a
-number, or adding one to it, changes neither the iterations nor the certificate.
+number, or adding one to it, changes neither the iterations nor the certificate. And the decrease
+that the quadratic model predicts is at most 3 tol times the objective. With a small penalty on
+separable classes both gradient and objective go to zero, and a warm start from a larger penalty
+satisfies the first rule at once; the second has the same meaning from any start.
 """
 
 from collections.abc import Callable
@@ -37,12 +42,18 @@ Preconditioner = Callable[[Vector], Vector]
 # Rows of each sample as a fraction of the rows of the next one, and the fewest rows of a sample.
 SAMPLE_FRACTION = 1 / 8
 SMALLEST_SAMPLE = 800
-# Relative gradient norm to which samples are solved; below it their sampling error dominates.
+# Relative gradient norm to which samples are solved; below it their sampling error dominates. Also
+# that of fits for larger penalties.
 _SAMPLE_TOL = 0.03
 # The sampled Hessian is used if its d x d entries are at most this many per row of X, or this many
 # in all.
 _HESSIAN_ENTRIES_PER_ROW = 3
 _SMALL_HESSIAN = 40_000
+# Decrease that may still be predicted at the end, relative to tol times the objective:
+# with the tolerance of 3e-3 of a search it is 1 % of the objective, where measures hardly change.
+_DECREASE = 3.0
+# Ratio of the penalties from which a fit with a diagonal starts, about that of a path of ten.
+_PENALTY_RATIO = 10.0
 # Entries of X up to which the Hessian is taken over all rows, and conjugate gradient iterations
 # above which it is then recomputed: on small data that costs less than the iterations.
 _SMALL_DATA = 150_000
@@ -78,24 +89,29 @@ def newton(
 
     The penalty is `alpha` for every column but an intercept, or an array with one number per
     column. `start` is a warm start; without it the rows are sampled for one. Stops at a gradient
-    norm of tol relative to the gradient at zero, columns in their own units, or at a gradient norm
-    of `gradient_norm` in the units of the data, whichever comes first. `curvature_from` is an
+    norm of tol relative to the gradient at zero, columns in their own units, once the predicted
+    decrease is at most 3 tol times the objective too; or, with tol = 0, at a gradient norm of
+    `gradient_norm` in the units of the data. `curvature_from` is an
     objective with a smoother curvature for the preconditioner, for an F'' that a sample of rows
     estimates badly. `units` are those of the columns, if known already. Cost: per iteration, of
     Newton or of conjugate gradients, one product with X, one with X^T and one pass over the scores.
     """
     units = units or column_units(objective, design)
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
-    precondition = None
-    if start is None:
+    reference, precondition, scores, n_iter = problem.reference_norm(), None, None, 0
+    if start is None and _hessian_is_small(units.design):
         w, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
+    elif start is None:
+        w, scores, n_iter = _start_from_larger_penalties(problem, tol, reference)
     else:
         w = units.to_standardised(start)
         if curvature_from is not None:
             smoother = replace(problem, objective=curvature_from)
             precondition = _preconditioner(smoother, w, curvature_from.at(problem.design.scores(w)))
-    result, _ = newton_iterations(problem, w, tol, precondition, gradient_norm)
-    return units.to_columns(result)
+    result, _ = newton_iterations(
+        problem, w, tol, precondition, gradient_norm, scores=scores, reference=reference
+    )
+    return units.to_columns(replace(result, n_iter=n_iter + result.n_iter))
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,28 @@ def _start_from_sample(
     return result.w, precondition
 
 
+def _start_from_larger_penalties(
+    problem: Problem, tol: float, reference: float
+) -> tuple[Vector, Vector, int]:
+    """The minimiser for a penalty `_PENALTY_RATIO` times as large, its scores, and the iterations.
+
+    It starts from the minimiser for a penalty that is larger again by this factor, and so on, up to
+    the curvature at zero. Zero weights where the penalty is zero, or that large already.
+    """
+    w, scores, n_iter = np.zeros(problem.design.n_columns), np.zeros(problem.design.n_rows), 0
+    some = problem.penalty[problem.penalty > 0.0]
+    if some.size:
+        largest = _mean_curvature(problem, w) / float(np.median(some))
+        n_penalties = int(np.log(max(largest, 1.0)) / np.log(_PENALTY_RATIO))
+        for k in range(n_penalties, 0, -1):
+            larger = replace(problem, penalty=_PENALTY_RATIO**k * problem.penalty)
+            result, _ = newton_iterations(
+                larger, w, max(tol, _SAMPLE_TOL), None, scores=scores, reference=reference
+            )
+            w, scores, n_iter = result.w, result.scores, n_iter + result.n_iter
+    return w, scores, n_iter
+
+
 def newton_iterations(
     problem: Problem,
     w: Vector,
@@ -182,7 +220,8 @@ def newton_iterations(
         here = objective.at(s)
     reference = problem.reference_norm() if reference is None else reference
     gradient = design.adjoint(here.gradient) + penalty * w
-    small = _is_small_data(design) and _hessian_is_small(design)
+    has_hessian = _hessian_is_small(design)
+    small = _is_small_data(design) and has_hessian
     for iteration in range(problem.max_iter + 1):
         norm = float(np.linalg.norm(gradient))
         value = here.value + 0.5 * float(penalty @ w**2)
@@ -193,15 +232,23 @@ def newton_iterations(
         if gradient_norm > 0.0:
             in_data_units = float(np.linalg.norm(problem.units.unit * gradient))
         converged = optimality <= tol or in_data_units <= gradient_norm
-        if converged or iteration == problem.max_iter:
+        # Without a penalty the minimum may be zero, at infinity.
+        small_decrease = _DECREASE * tol * value if tol > 0.0 and penalty.any() else np.inf
+        reached = converged and gap_bound(gradient, penalty, value) <= small_decrease
+        if reached or iteration == problem.max_iter:
             break
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
         # A more accurate direction is not worth its cost, because the curvature changes with the
         # scores. Near the solution, half of the reduction that is still needed is accurate enough.
-        left = max(tol / optimality, gradient_norm / in_data_units)
+        left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
         accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
-        p, q, n_cg = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
+        enough = small_decrease if converged and has_hessian else 0.0
+        p, q, n_cg = _newton_direction(
+            here, design, penalty, gradient, precondition, accuracy, enough
+        )
+        if converged and -0.5 * float(gradient @ p) <= small_decrease:
+            break
         if (small and n_cg > _MANY_CG) or (on_path and n_cg > _MANY_CG_ON_PATH):
             precondition = None
         del here
@@ -225,9 +272,13 @@ def _newton_direction(
     gradient: Vector,
     precondition: Preconditioner,
     accuracy: float,
+    enough: float,
 ) -> tuple[Vector, Vector, int]:
     """The direction p with H p = -gradient up to a residual of accuracy ||gradient||, its scores
     X p, and the number of conjugate gradient iterations.
+
+    Stops early where as many iterations again, each with the decrease of the last one, would not
+    bring the total decrease above `enough`. The decrease is that of the quadratic model.
     """
     p, scores = np.zeros(gradient.size), np.zeros(design.n_rows)
     residual = -gradient
@@ -235,7 +286,7 @@ def _newton_direction(
     direction = z.copy()
     rz = float(residual @ z)
     goal = accuracy * float(np.linalg.norm(gradient))
-    n_cg = 0
+    n_cg, decrease = 0, 0.0
     while n_cg < min(_MAX_CG, 2 * gradient.size + 10):
         n_cg += 1
         direction_scores = design.scores(direction)
@@ -248,7 +299,9 @@ def _newton_direction(
         direction_scores *= length
         scores += direction_scores
         residual -= length * product
-        if np.linalg.norm(residual) <= goal:
+        last = 0.5 * length * rz
+        decrease += last
+        if np.linalg.norm(residual) <= goal or decrease + n_cg * last <= enough:
             break
         z = precondition(residual)
         rz, previous = float(residual @ z), rz
@@ -319,8 +372,15 @@ def _preconditioner(problem: Problem, w: Vector, here: Curved) -> Preconditioner
         return _sampled_hessian(problem, w, here)
     # One number for all columns, which are in their own units: a rare column has a small curvature
     # because most of its entries are zero, not because its values are small.
-    scale = _hessian_diagonal(problem.design, here).mean() + problem.penalty
+    scale = _mean_curvature(problem, w) + problem.penalty
     return lambda r: r / scale
+
+
+def _mean_curvature(problem: Problem, w: Vector) -> float:
+    """The mean of the diagonal of X^T F'' X at w, from a sample of the rows."""
+    problem = problem.sample(SMALLEST_SAMPLE, np.random.default_rng(1)) or problem
+    here = problem.objective.at(problem.design.scores(w))
+    return float(_hessian_diagonal(problem.design, here).mean())
 
 
 def _hessian_diagonal(design: Design, here: Curved) -> Vector:
