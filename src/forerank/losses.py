@@ -107,10 +107,10 @@ class Hinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """A smooth lower bound of the hinge, lower by at most width/2.
+    """The hinge with its kink replaced by a parabola over `width`; higher by at most width/8.
 
-    0 for t >= 1, (1 - t)^2 / (2 width) for 1 - width < t < 1, and 1 - t - width/2 below. Its
-    conjugate is that of the hinge plus width v^2/2.
+    (1 + width/2 - t)^2 / (2 width) for |1 - t| < width/2, the hinge elsewhere. Its conjugate is
+    that of the hinge plus width v (1 + v)/2.
     """
 
     name = "smoothed_hinge"
@@ -121,19 +121,20 @@ class SmoothedHinge(Loss):
         self.width = width
 
     def value(self, t: ArrayLike) -> Vector:
-        gap = np.maximum(0.0, 1.0 - np.asarray(t, dtype=float))
+        gap = np.maximum(0.0, 1.0 + 0.5 * self.width - np.asarray(t, dtype=float))
         return np.where(gap < self.width, gap**2 / (2.0 * self.width), gap - 0.5 * self.width)
 
     def slope(self, t: ArrayLike) -> Vector:
-        return -np.clip((1.0 - np.asarray(t, dtype=float)) / self.width, 0.0, 1.0)
+        return -np.clip((1.0 - np.asarray(t, dtype=float)) / self.width + 0.5, 0.0, 1.0)
 
     def curvature(self, t: ArrayLike) -> Vector:
-        t = np.asarray(t, dtype=float)
-        return np.where((t < 1.0) & (t >= 1.0 - self.width), 1.0 / self.width, 0.0)
+        distance = np.asarray(t, dtype=float) - 1.0
+        inside = (distance < 0.5 * self.width) & (distance >= -0.5 * self.width)
+        return np.where(inside, 1.0 / self.width, 0.0)
 
     def conjugate(self, v: ArrayLike) -> Vector:
         v = np.asarray(v, dtype=float)
-        return np.where((v >= -1.0) & (v <= 0.0), v + 0.5 * self.width * v**2, np.inf)
+        return np.where((v >= -1.0) & (v <= 0.0), v + 0.5 * self.width * v * (1.0 + v), np.inf)
 
     def __repr__(self) -> str:
         return f"SmoothedHinge(width={self.width!r})"

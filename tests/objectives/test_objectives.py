@@ -5,6 +5,7 @@ from scipy.optimize import minimize_scalar
 
 from forerank.losses import SmoothedHinge, get_loss
 from forerank.objectives import AllPairs, Pointwise, Profiled
+from forerank.objectives.structured import AnchoredHinge
 
 LOSSES = [
     *map(get_loss, ("exponential", "hinge", "logistic", "squared", "squared_hinge")),
@@ -77,12 +78,37 @@ class TestPointwise:
 @pytest.mark.parametrize(
     "objective", [AllPairs, Pointwise, lambda y, loss: Profiled(Pointwise(y, loss))]
 )
-def test_smoothed_objectives_lie_just_below(objective):
+def test_smoothed_objectives_lie_just_above(objective):
     rng = np.random.default_rng(1)
     s, positive = rng.standard_normal(200), rng.random(200) < 0.5
     kinked = objective(positive, "hinge")
-    lost = kinked.at(s).value - kinked.smoothed(0.1).at(s).value
-    assert 0.0 <= lost <= 0.05
+    added = kinked.smoothed(0.1).at(s).value - kinked.at(s).value
+    assert 0.0 <= added <= 0.1 / 8
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda y: AllPairs(y, "hinge"),
+        lambda y: AllPairs(y, "hinge", weight=np.linspace(0.0, 1.0, y.size)),
+        lambda y: AllPairs(np.arange(y.size) % 4, "hinge", group=np.arange(y.size) % 3),
+        lambda y: Pointwise(y, "hinge", weight=np.linspace(0.0, 1.0, y.size)),
+        lambda y: Profiled(Pointwise(y, "hinge")),
+        lambda y: AnchoredHinge(y, 3),
+    ],
+    ids=["pairs", "weighted pairs", "grades and groups", "rows", "profiled", "anchored"],
+)
+@pytest.mark.parametrize("width", [4.0, 0.5, 1e-3])
+def test_slopes_of_the_smoothed_objective_give_a_plane_below_the_hinge(objective, width):
+    rng = np.random.default_rng(2)
+    positive = rng.random(120) < 0.4
+    kinked, c = objective(positive), rng.standard_normal(120)
+    there = kinked.smoothed(width).at(c)
+    for size in (0.0, 1e-3, 0.1, 1.0, 10.0):
+        s = c + size * rng.standard_normal(120)
+        assert kinked.at(s).value >= there.total_slope() + there.gradient @ s - 1e-12
+    # The plane is as high as the hinge at c, but for the pairs within the width of their margin.
+    assert kinked.at(c).value <= there.total_slope() + there.gradient @ c + width / 16 + 1e-12
 
 
 def test_objectives_say_what_they_are():

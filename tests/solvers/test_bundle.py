@@ -73,7 +73,7 @@ def test_warm_start_of_the_bundle_keeps_the_solution():
     F, design = AllPairs(y, "hinge"), make_design(X)
     first = bundle(F, design, 1e-2, tol=1e-6)
     again = bundle(F, design, 1e-2, start=first.w, tol=1e-4)
-    assert again.n_iter == 1
+    assert again.n_iter < bundle(F, design, 1e-2, tol=1e-4).n_iter
     assert_allclose(again.objective, first.objective, rtol=1e-4)
 
 

@@ -70,7 +70,12 @@ class SmoothObjective(Differentiable, Protocol):
 
 @runtime_checkable
 class Smoothable(Objective, Protocol):
-    """An objective that is not smooth and has smooth lower bounds."""
+    """An objective that is not smooth and has smooth approximations."""
 
     def smoothed(self, width: float) -> Any:
-        """A smooth objective between this one and this one minus width/2."""
+        """A smooth objective between this one and this one plus width/8.
+
+        Its linearizations have a method `total_slope`: the mean of the slopes a of all pairs or
+        rows, between 0 and 1 for each, so that the mean of a (1 - margin), the plane with the same
+        gradient, lies below this objective.
+        """

@@ -108,6 +108,10 @@ class PointwiseLinearization:
         slope = weight * loss.slope(margin)
         self.gradient = np.where(positive, slope, -slope)
 
+    def total_slope(self) -> float:
+        """The mean of |slope| over the rows."""
+        return float(np.abs(self.gradient).sum())
+
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), a diagonal matrix."""
         if self._curvature is None:
@@ -190,6 +194,10 @@ class ProfiledLinearization:
     def __init__(self, shifted: PointwiseLinearization) -> None:
         self._shifted = shifted
         self.value, self.gradient = shifted.value, shifted.gradient
+
+    def total_slope(self) -> float:
+        """The mean of |slope| over the rows."""
+        return self._shifted.total_slope()
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""

@@ -274,6 +274,10 @@ class _AnchoredLinearization:
         self.gradient = rows.gradient.copy()
         self.gradient[anchor] -= rows.gradient.sum()
 
+    def total_slope(self) -> float:
+        """The mean of |slope| over the rows."""
+        return self._rows.total_slope()
+
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""
         out = self._rows.curvature_product(u - u[self._anchor])

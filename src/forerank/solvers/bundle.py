@@ -5,151 +5,30 @@ in w:
 
     F(X w) >= <a, w> + b,    a = X^T g,    b = F(c) - <g, c>            (maths/solvers.md, eq. 5)
 
-The maximum of the planes is a model of F. Its minimiser with the penalty comes from the dual, a
-small quadratic programme over the weights of the planes, whose value is a lower bound on the
-minimum: the certificate is the gap between the best objective and that bound, relative to the
-former. The best point moves by a line search towards the minimiser of the model (Franc and
+The maximum of the planes is a model of F. Its minimum with the penalty is a lower bound on that of
+the objective (`forerank.solvers.cutting_planes`): the certificate is the gap between the best
+objective and that bound, relative to the former. The best point moves by a line search towards the minimiser of the model (Franc and
 Sonnenburg, 2008), and the next plane is taken a little beyond it.
 
 Cutting planes alone are many when alpha is small. Where the objective has a smoothed version (the
-hinge), Newton's method on that comes first, with the smoothing reduced in a few stages. The
-gradient of the smoothed objective at its solution, a convex combination of subgradients over many
-pairs, is a plane that often closes the gap (maths/solvers.md, eq. 7).
+hinge), Newton's method on that comes first (`forerank.solvers.smoothing`), and usually closes the
+gap without further planes.
 """
 
-from typing import Any
-
 import numpy as np
-from scipy.linalg import qr, solve_triangular
 
 from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Linearization, Objective, Smoothable
 from forerank.solvers.base import EVERY_COLUMN_PENALISED, SUBGRADIENT, solver
-from forerank.solvers.newton import newton
-from forerank.solvers.result import Progress, SolverResult, relative_gap
-from forerank.solvers.units import column_units
+from forerank.solvers.cutting_planes import CuttingPlanes
+from forerank.solvers.result import Progress, SolverResult
+from forerank.solvers.smoothing import BestPoint, smoothed_newton
 
 __all__ = ["bundle"]
 
-# Width of the smoothed hinge at first, in units of the margin, and its factor from stage to stage.
-_FIRST_WIDTH = 0.1
-_WIDTH_FACTOR = 0.1
-# Relative gradient norm to which each stage is solved, and most Newton iterations of a stage; the
-# cutting planes correct the rest.
-_SMOOTHED_TOL = 1e-2
-_SMOOTHED_ITERATIONS = 50
 # Position of the next plane between the best point (0) and the minimiser of the model (1).
 _PLANE_POSITION = 0.1
-# Iterations without a weight after which a plane is dropped.
-_UNUSED_ITERATIONS = 20
-# Most exchanges of planes in the quadratic programme, which needs about one per plane in use.
-_MAX_EXCHANGES = 1000
-# Relative length of a plane outside the span of the others that counts as rounding error.
-_ROUNDING = 1e-14
-
-
-def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> None:
-    """Maximise <offsets, beta> - 1/2 ||beta planes||^2 over the simplex, in place, to within tol.
-
-    An active-set method: the maximum over the planes with a weight, then the plane of the steepest
-    slope joins them. Least squares on the planes, not on their inner products, which a column a
-    million times as large as the others would dominate. A ridge below the tolerance makes the
-    maximum unique.
-    """
-    ridge = float(np.sqrt(0.5 * tol))
-    support = np.flatnonzero(beta > 0.0).tolist()
-    joined = -1
-    for _ in range(_MAX_EXCHANGES):
-        here, best = beta[support], _best_on_plane(planes[support], offsets[support], ridge)
-        if best.min() < 0.0:
-            # Towards the maximum until the first weight is zero; its plane leaves.
-            negative = np.flatnonzero(best < 0.0)
-            steps = here[negative] / (here[negative] - best[negative])
-            leaving = int(negative[np.argmin(steps)])
-            if support[leaving] == joined:  # rounding error: no plane improves the maximum
-                break
-            here = np.maximum(here + steps.min() * (best - here), 0.0)
-            here[leaving] = 0.0
-            beta[support] = here / here.sum()
-            support.pop(leaving)
-            continue
-        beta[support] = best / best.sum()
-        slope = offsets - planes @ (beta @ planes) - ridge**2 * beta
-        joined = int(np.argmax(slope))
-        if slope[joined] - slope @ beta <= 0.5 * tol or joined in support:
-            break
-        support.append(joined)
-
-
-def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> Vector:
-    """Weights x of any sign, with sum one, that maximise
-    <offsets, x> - 1/2 ||x planes||^2 - 1/2 ridge^2 ||x||^2.
-    """
-    n = offsets.size
-    if n == 1:
-        return np.ones(1)
-    extended = np.column_stack([planes, ridge * np.eye(n)])
-    first, differences = extended[0], (extended[1:] - extended[0]).T
-    Q, R = qr(differences, mode="economic", check_finite=False)
-    slope = solve_triangular(R, offsets[1:] - offsets[0], trans="T", check_finite=False)
-    others = solve_triangular(R, slope - first @ Q, check_finite=False)
-    return np.concatenate([[1.0 - others.sum()], others])
-
-
-class _Model:
-    """The planes, and the minimum of their maximum plus the penalty.
-
-    Planes are stored as coordinates in an orthonormal basis of their span, divided by sqrt(alpha).
-    """
-
-    def __init__(self, alpha: float, n_columns: int) -> None:
-        self._scale = float(np.sqrt(alpha))
-        self._basis = np.empty((0, n_columns))
-        # The plane of zeros is valid, since F is not negative.
-        self._coordinates = np.empty((1, 0))
-        self._offsets = np.zeros(1)
-        self._beta = np.ones(1)
-        self._unused = np.zeros(1, dtype=np.int64)
-
-    def add(self, plane: Vector, offset: float) -> None:
-        rest = plane / self._scale
-        size = float(np.linalg.norm(rest))
-        coordinates = np.zeros(self._basis.shape[0])
-        for _ in range(2):  # the second pass removes the rounding error of the first
-            along = self._basis @ rest
-            rest = rest - along @ self._basis
-            coordinates += along
-        left = float(np.linalg.norm(rest))
-        if left > _ROUNDING * size:
-            self._basis = np.vstack([self._basis, rest / left])
-            self._coordinates = np.column_stack([self._coordinates, np.zeros(self._offsets.size)])
-            coordinates = np.append(coordinates, left)
-        self._coordinates = np.vstack([self._coordinates, coordinates])
-        self._offsets = np.append(self._offsets, offset)
-        self._beta = np.append(self._beta, 0.0)
-        self._unused = np.append(self._unused, 0)
-
-    def minimum(self, tol: float) -> tuple[Vector, float]:
-        """The minimiser w of the model, and a lower bound on the minimum of the objective."""
-        _simplex_program(self._coordinates, self._offsets, self._beta, tol)
-        mean = self._beta @ self._coordinates
-        bound = float(self._offsets @ self._beta) - 0.5 * float(mean @ mean)
-        w = -(mean @ self._basis) / self._scale
-        self._drop_unused()
-        return w, bound
-
-    def _drop_unused(self) -> None:
-        self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
-        keep = self._unused <= _UNUSED_ITERATIONS
-        keep[0] = True
-        if keep.all():
-            return
-        self._offsets, self._beta = self._offsets[keep], self._beta[keep]
-        self._unused, self._coordinates = self._unused[keep], self._coordinates[keep]
-        if self._basis.shape[0] > 2 * self._offsets.size:  # most of it is for dropped planes
-            Q, R = qr(self._coordinates.T, mode="economic", check_finite=False)
-            self._basis, self._coordinates = Q.T @ self._basis, R.T
 
 
 @solver("bundle", SUBGRADIENT, EVERY_COLUMN_PENALISED)
@@ -173,67 +52,51 @@ def bundle(
     if not alpha > 0.0:
         raise ValueError(f"bundle needs alpha > 0 for its dual bound; got alpha={alpha!r}.")
     progress = progress or Progress()
-    model = _Model(alpha, design.n_columns)
+    planes = CuttingPlanes(alpha, design.n_columns)
     if isinstance(objective, Smoothable):
-        w, plane = _smoothed_start(objective, design, alpha, start, tol, max_iter, progress)
-        model.add(*plane)
+        best = smoothed_newton(
+            objective, design, alpha, planes,
+            start=start, tol=tol, max_iter=max_iter, progress=progress,
+        )  # fmt: skip
     else:
         w = np.zeros(design.n_columns) if start is None else start
-    s = design.scores(w)
-    here = objective.at(s)
-    value = here.value + 0.5 * alpha * float(w @ w)
-    model.add(*_plane(here, s, design))
-    bound = 0.0
-    n_iter = 0
-    while True:
-        n_iter += 1
-        target, lower = model.minimum(0.1 * tol * value)
-        bound = max(bound, lower)
-        gap = relative_gap(value, bound)
-        progress.record(w, design.n_rows, value, gap)
-        if gap <= tol or n_iter == max_iter:
-            break
-        p, q = target - w, design.scores(target) - s
-        step = _line_search(objective, s, q, w, p, alpha)
-        w, s = w + step * p, s + step * q
-        here = objective.at(s)
-        value = here.value + 0.5 * alpha * float(w @ w)
-        beyond = s + _PLANE_POSITION * (1.0 - step) * q
-        model.add(*_plane(objective.at(beyond), beyond, design))
-    return SolverResult(w, s, value, gap, n_iter, gap <= tol, progress.history)
+        s = design.scores(w)
+        best = BestPoint(w, s, objective.at(s).value + 0.5 * alpha * float(w @ w))
+    progress.record(best.w, design.n_rows, best.value, best.gap)
+    if best.gap > tol and best.n_iter < max_iter:
+        _cutting_planes(objective, design, alpha, planes, best, tol, max_iter, progress)
+    converged = best.gap <= tol
+    return SolverResult(
+        best.w, best.s, best.value, best.gap, best.n_iter, converged, progress.history
+    )
 
 
-def _smoothed_start(
-    objective: Smoothable,
+def _cutting_planes(
+    objective: Objective,
     design: Design,
     alpha: float,
-    w: Vector | None,
+    planes: CuttingPlanes,
+    best: BestPoint,
     tol: float,
     max_iter: int,
     progress: Progress,
-) -> tuple[Vector, tuple[Vector, float]]:
-    """Weights near the solution, and the plane that the smoothed objective has there."""
-    width, last_width = _FIRST_WIDTH, 0.5 * tol
-    # Few pairs of a sample are within a narrow width of the margin; a wide one estimates the same
-    # curvature with less noise.
-    common: dict[str, Any] = {
-        "max_iter": min(max_iter, _SMOOTHED_ITERATIONS),
-        "progress": progress,
-        "curvature_from": objective.smoothed(_FIRST_WIDTH),
-        "units": column_units(objective, design),
-    }
-    while width > 2.0 * last_width:
-        w = newton(objective.smoothed(width), design, alpha, start=w, tol=_SMOOTHED_TOL, **common).w
-        width *= _WIDTH_FACTOR
-    # The gap is at most half the last width, plus the squared gradient norm over 2 alpha: a quarter
-    # of the tolerance each, at the present level of the objective.
-    narrow = objective.smoothed(last_width)
-    w = np.zeros(design.n_columns) if w is None else w
-    level = objective.at(design.scores(w)).value + 0.5 * alpha * float(w @ w)
-    goal = float(np.sqrt(0.5 * alpha * tol * level))
-    result = newton(narrow, design, alpha, start=w, tol=0.0, gradient_norm=goal, **common)
-    s = design.scores(result.w)
-    return result.w, _plane(narrow.at(s), s, design)
+) -> None:
+    """Improve the best point by cutting planes until its gap is at most `tol`."""
+    planes.add(*_plane(objective.at(best.s), best.s, design))
+    while True:
+        best.n_iter += 1
+        target, lower = planes.minimum(0.1 * tol * best.value)
+        best.bound = max(best.bound, lower)
+        progress.record(best.w, design.n_rows, best.value, best.gap)
+        if best.gap <= tol or best.n_iter >= max_iter:
+            return
+        w, s = best.w, best.s
+        p, q = target - w, design.scores(target) - s
+        step = _line_search(objective, s, q, w, p, alpha)
+        best.w, best.s = w, s = w + step * p, s + step * q
+        best.value = objective.at(s).value + 0.5 * alpha * float(w @ w)
+        beyond = s + _PLANE_POSITION * (1.0 - step) * q
+        planes.add(*_plane(objective.at(beyond), beyond, design))
 
 
 def _plane(there: Linearization, c: Vector, design: Design) -> tuple[Vector, float]:
