@@ -321,7 +321,7 @@ class TestRefusals:
             ranker.fit(X, np.arange(300) % 3)
         with pytest.raises(ValueError, match="All rows of class 1 have sample_weight zero"):
             ranker.fit(X, y, sample_weight=1.0 - y)
-        with pytest.raises(ValueError, match="eval_set must be a pair"):
+        with pytest.raises(ValueError, match="eval_set must be a tuple"):
             ranker.fit(X, y, eval_set=X)
         with pytest.raises(ValueError, match="eval_set has the label 7"):
             ranker.fit(X, y, eval_set=(X, np.where(y == 1, 7, 0)))

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from forerank import (
@@ -11,6 +14,7 @@ from forerank import (
     CombinedSGDRanker,
     PairwiseRanker,
     PointwiseRanker,
+    metrics,
 )
 from forerank.sampling import STRATEGIES
 from tables import noisy_rows
@@ -183,3 +187,153 @@ class TestBiasCorrection:
             pair = (ranker.pool_ >= 0).all(axis=1)
             assert ranker.pool_weight_[pair].sum() == pytest.approx(gamma)
             assert ranker.pool_weight_[~pair].sum() == pytest.approx(1 - gamma)
+
+
+class TestGroups:
+    """Pairs within groups only."""
+
+    @staticmethod
+    def rows(n=90, n_groups=6):
+        X, y = noisy_rows(n=n)
+        rng = np.random.default_rng(2)
+        weight = rng.random(n)
+        weight[:4] = 0.0
+        return X, y, rng.integers(n_groups, size=n), weight
+
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_all_pairs_give_the_pairwise_solution(self, strategy, weighted):
+        X, y, qid, weight = self.rows()
+        given = {"qid": qid, "sample_weight": weight if weighted else None}
+        exact = PairwiseRanker("hinge", alpha=1e-2, tol=1e-7, max_iter=5000).fit(X, y, **given)
+        sampled = ActiveSamplingRanker(
+            strategy, alpha=1e-2, step=29, tol=1e-7, max_iter=100_000, random_state=0
+        ).fit(X, y, **given)
+        assert_allclose(sampled.coef_, exact.coef_, atol=1e-3)
+        assert sampled.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+        assert_array_equal(qid[sampled.pool_[:, 0]], qid[sampled.pool_[:, 1]])
+
+    @pytest.mark.parametrize("gamma", [0.2, "uniform"])
+    def test_pairs_and_points_together(self, gamma):
+        X, y, qid, weight = self.rows()
+        fitted = ActiveSamplingRanker(
+            gamma=gamma, alpha=1e-2, tol=1e-9, max_iter=100_000, random_state=0
+        ).fit(X, y, qid=qid, sample_weight=weight)
+        s = X @ fitted.coef_[0]
+        i, j = np.nonzero((y[:, None] > y) & (qid[:, None] == qid) & (weight[:, None] * weight > 0))
+        pairs = np.average(np.maximum(1 - (s[i] - s[j]), 0), weights=weight[i] * weight[j])
+        points = np.average(np.maximum(1 - np.where(y, s, -s), 0), weights=weight)
+        g = i.size / (i.size + 86) if gamma == "uniform" else gamma
+        objective = g * pairs + (1 - g) * points + 0.005 * np.sum(fitted.coef_**2)
+        assert fitted.gamma_ == pytest.approx(g)
+        assert fitted.objective_ == pytest.approx(objective, rel=1e-6)
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+    def test_descent_comes_close_to_the_minimum(self, loss, weighted):
+        X, y, qid, weight = self.rows()
+        given = {"qid": qid, "sample_weight": weight if weighted else None}
+        exact = PairwiseRanker(loss, alpha=1e-2).fit(X, y, **given)
+        sgd = CombinedSGDRanker(pair_loss=loss, gamma=1.0, alpha=1e-2, random_state=0)
+        sgd.fit(X, y, **given)
+        assert exact.objective_ <= sgd.objective_ * (1 + 1e-3)
+        assert sgd.objective_ < exact.objective_ * 1.01
+
+    def test_one_group_is_no_group(self):
+        X, y, _, _ = self.rows()
+        one = {"qid": np.full(90, "a")}
+        for ranker in (ActiveSamplingRanker(s, budget=400, random_state=0) for s in STRATEGIES):
+            plain = clone(ranker).fit(X, y)
+            assert_array_equal(ranker.fit(X, y, **one).pool_, plain.pool_)
+
+    @pytest.mark.parametrize("ranker", [ActiveSamplingRanker(), CombinedSGDRanker()], ids=repr)
+    def test_refused(self, ranker):
+        X, y, qid, _ = self.rows()
+        with pytest.raises(ValueError, match="gamma=0 uses no pairs"):
+            clone(ranker).set_params(gamma=0.0).fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match="no group of qid has rows of both classes"):
+            ranker.fit(X, y, qid=y)
+        with pytest.raises(ValueError, match="qid has 3 values"):
+            ranker.fit(X, y, qid=[1, 2, 3])
+
+    def test_groups_without_pairs(self):
+        X, y, qid, _ = self.rows()
+        qid = np.where(y == 1, qid, np.minimum(qid, 4))
+        rows = int(np.sum(qid == 5))
+        text = f"1 of 6 qid groups has no pair of different classes; its {rows} rows are "
+        with pytest.warns(UserWarning, match=text + "excluded from the fit"):
+            ActiveSamplingRanker(budget=200, random_state=0).fit(X, y, qid=qid)
+        with pytest.warns(UserWarning, match=text + "in no pair, only points"):
+            CombinedSGDRanker(n_steps=200, random_state=0).fit(X, y, qid=qid)
+
+    def test_evaluation_within_groups(self):
+        X, y, qid, _ = self.rows()
+        ranker = ActiveSamplingRanker(budget=200, random_state=0)
+        ranker.fit(X, y, qid=qid, eval_set=(X, y, qid))
+        expected = metrics.roc_auc(y, ranker.decision_function(X), qid=qid)
+        assert ranker.history_[-1].auc == pytest.approx(expected)
+        with pytest.raises(ValueError, match="eval_set must be a tuple"):
+            ranker.fit(X, y, eval_set=(X, y, qid, qid))
+
+    @pytest.mark.parametrize(
+        "ranker", [ActiveSamplingRanker(budget=300), CombinedSGDRanker(n_steps=3000)], ids=repr
+    )
+    def test_metadata_routing(self, ranker):
+        X, y, qid, _ = self.rows()
+        direct = clone(ranker).set_params(random_state=0).fit(X, y, qid=qid)
+        with sklearn.config_context(enable_metadata_routing=True):
+            last = clone(ranker).set_params(random_state=0).set_fit_request(qid=True)
+            routed = make_pipeline(StandardScaler(with_mean=False, with_std=False), last)
+            routed.fit(X, y, qid=qid)
+        assert_array_equal(routed[-1].coef_, direct.coef_)
+
+
+class TestWarmStart:
+    @pytest.mark.parametrize("average", [False, True])
+    def test_descent_goes_on_from_the_weights(self, average):
+        # Steps without a loss only shrink the weights, by (t0 + t) / (t0 + t + 1).
+        X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), [1, 0]
+        ranker = CombinedSGDRanker(
+            gamma=1.0, n_steps=1, alpha=0.5, average=average, warm_start=True, random_state=0
+        ).fit(X, y)
+        ranker.coef_ = np.array([[30.0, -20.0]])
+        ranker.fit(X, y)
+        # t0 = 1 + typical size / alpha = 3
+        assert_allclose(ranker.coef_, [[22.5, -15.0]])
+
+    def test_descent_in_parts_comes_close_to_the_minimum(self):
+        X, y = noisy_rows()
+        exact = PairwiseRanker("logistic", alpha=1e-2).fit(X, y)
+        ranker = CombinedSGDRanker(
+            pair_loss="logistic", gamma=1.0, alpha=1e-2, n_steps=5000, warm_start=True
+        )
+        values = [ranker.set_params(random_state=seed).fit(X, y).objective_ for seed in range(10)]
+        assert exact.objective_ <= values[-1] * (1 + 1e-3)
+        assert values[-1] < exact.objective_ * 1.01
+
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    def test_first_candidates_are_drawn_under_the_weights(self, strategy):
+        X, y = noisy_rows()
+        ranker = ActiveSamplingRanker(strategy, step=20, budget=20, warm_start=True, random_state=0)
+        first = clone(ranker).set_params(warm_start=False).fit(X, y)
+        ranker.fit(X, y)
+        assert_array_equal(ranker.pool_, first.pool_)
+        w = ranker.coef_[0]
+        ranker.fit(X, y)
+        d = X[ranker.pool_[:, 0]] @ w - X[ranker.pool_[:, 1]] @ w
+        every = (X[y == 1] @ w)[:, None] - X[y == 0] @ w
+        if strategy == "soft-correct":
+            assert np.all(d < 1.0)
+        elif strategy == "hard-correct":
+            assert_allclose(np.sort(d), np.sort(every, axis=None)[:20])
+        elif strategy == "hard-close":
+            assert_allclose(np.sort(np.abs(d)), np.sort(np.abs(every), axis=None)[:20])
+        else:
+            assert (strategy == "random") == np.array_equal(ranker.pool_, first.pool_)
+
+    @pytest.mark.parametrize("ranker", [ActiveSamplingRanker(), CombinedSGDRanker()], ids=repr)
+    def test_other_columns_are_refused(self, ranker):
+        X, y = noisy_rows(n=60)
+        fitted = clone(ranker).set_params(warm_start=True, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match="warm_start=True continues from"):
+            fitted.fit(X[:, :-1], y)

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from forerank._kernels import serial_blas
-from forerank._typing import Matrix, Vector
+from forerank._typing import Vector
 from forerank._validation import check_choice, check_number, stacklevel_outside
 from forerank.design import make_design
 from forerank.design.row_pairs import Differences
@@ -19,6 +18,7 @@ from forerank.estimators.sampled import (
     Round,
     Rounds,
     SampledRanker,
+    SampledRows,
     check_gamma,
 )
 from forerank.estimators.two_class import EXAMPLE_DATA
@@ -78,7 +78,7 @@ class ActiveSamplingRanker(SampledRanker):
     callback : callable, default=None
         Called as callback(ranker, round) after every fit, with the current `coef_` (the intercept
         is set at the end); returning True ends the fit early.
-    {SAMPLED_ATTRIBUTES}
+    {SAMPLED_ATTRIBUTES.format(start="the first candidates are drawn under them.")}
     intercept_ : array of shape (1,)
         Set for `predict`: as much weight of the training rows, class weights included, is scored
         above zero as the positive class has.
@@ -123,6 +123,7 @@ class ActiveSamplingRanker(SampledRanker):
         tol: float = 1e-3,
         max_iter: int = 10_000,
         callback: Callable[["ActiveSamplingRanker", Round], object] | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -136,6 +137,7 @@ class ActiveSamplingRanker(SampledRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -161,10 +163,9 @@ class ActiveSamplingRanker(SampledRanker):
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def _fit_rows(
-        self, X: Matrix, codes: NDArray[np.integer], weight: Vector | None, rounds: Rounds
-    ) -> None:
-        design, positive = make_design(X), codes == 1
+    def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
+        codes, weight = rows.codes, rows.weight
+        design, positive, start = make_design(rows.X), codes == 1, self._start()
         sampler = PairSampler(
             design,
             positive,
@@ -172,15 +173,10 @@ class ActiveSamplingRanker(SampledRanker):
             gamma=self.gamma,
             random_state=self._generator(),
             eligible=None if weight is None else weight > 0.0,
+            group=rows.group,
         )
         budget = self._budget(sampler)
-        point_weight, row_weights = weight, None
-        if self.class_weight is not None:
-            of_class = class_weights(self.class_weight, self.classes_, codes, weight)[codes]
-            point_weight = of_class if weight is None else weight * of_class
-        if point_weight is not None:
-            pair_weight = np.ones(codes.size) if weight is None else weight
-            row_weights = RowWeights.of(positive, pair_weight, point_weight)
+        point_weight, row_weights = self._row_weights(rows)
 
         def weigh(pairs: Differences) -> Vector:
             return self._pool_weights(sampler, pairs, row_weights)
@@ -189,11 +185,11 @@ class ActiveSamplingRanker(SampledRanker):
         self.gamma_ = sampler.gamma
         self.objective_ = self.optimality_ = float("nan")
         self.pool_, self.pool_weight_ = np.empty((0, 2), dtype=np.intp), np.empty(0)
-        problem = sampler, X, self.alpha, budget
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "step": self.step}
+        problem = sampler, rows.X, self.alpha, budget
+        settings: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "step": self.step}
         try:
             with rounds(budget) as record, serial_blas():
-                for pool in active_sampling(*problem, weigh=weigh, **limits):
+                for pool in active_sampling(*problem, weigh=weigh, start=start, **settings):
                     solution, drawn = pool.solution, pool.last_drawn
                     self._set_weights(solution.w, intercept=False)
                     self.pool_ = np.column_stack([pool.pairs.plus, pool.pairs.minus])
@@ -208,6 +204,20 @@ class ActiveSamplingRanker(SampledRanker):
             self._set_intercept(design.scores(self.coef_[0]), codes, point_weight)
         if not (stopped or solution.converged):
             self._warn_unconverged()
+
+    def _row_weights(self, rows: SampledRows) -> tuple[Vector | None, RowWeights | None]:
+        """Weights of the rows as points, class weights included, and in the objective; None where
+        all are equal.
+        """
+        codes, weight = rows.codes, rows.weight
+        point_weight = weight
+        if self.class_weight is not None:
+            of_class = class_weights(self.class_weight, self.classes_, codes, weight)[codes]
+            point_weight = of_class if weight is None else weight * of_class
+        if point_weight is None:
+            return None, None
+        pair_weight = np.ones(codes.size) if weight is None else weight
+        return point_weight, RowWeights.of(codes == 1, pair_weight, point_weight, rows.group)
 
     def _budget(self, sampler: PairSampler) -> int:
         if self.budget == "auto":

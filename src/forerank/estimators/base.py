@@ -31,6 +31,7 @@ __all__ = [
     "refuse_one_class",
     "refuse_weightless_class",
     "warn_equal_scores",
+    "warn_groups_without_pairs",
     "warn_unconverged",
 ]
 
@@ -204,7 +205,9 @@ class GraphRanker(BaseRanker):
         if objective.blocks.n_blocks == 0:
             self._refuse_no_pairs(codes, weight, grouped=group is not None)
         if group is not None and given_group is not None:
-            _warn_groups_without_pairs(objective, group, given_group)
+            paired = np.zeros(int(group.max()) + 1, dtype=bool)
+            paired[group[objective.blocks.rows]] = True
+            warn_groups_without_pairs(given_group, paired)
         return objective
 
     def _edges(self) -> list[tuple[int, int]] | None:
@@ -266,20 +269,21 @@ class GraphRanker(BaseRanker):
             self.thresholds_ = np.zeros(1)
 
 
-def _warn_groups_without_pairs(
-    objective: AllPairs, group: NDArray[np.integer], given_group: NDArray[np.integer]
+def warn_groups_without_pairs(
+    group: NDArray[np.integer], paired: Mask, consequence: str = "excluded from the fit"
 ) -> None:
-    """UserWarning with the number of rows, before equal ones are merged, that are in no pair."""
-    paired = np.zeros(int(group.max()) + 1, dtype=bool)
-    paired[group[objective.blocks.rows]] = True
-    rows = int(np.count_nonzero(~paired[given_group]))
+    """UserWarning with the number of groups that are not `paired`, and what becomes of their rows.
+
+    `group` has the number of the group of each row, before equal rows are merged.
+    """
+    rows = int(np.count_nonzero(~paired[group]))
     if rows:
         groups = int(np.count_nonzero(~paired))
         warnings.warn(
             f"{groups:,} of {counted(paired.size, 'qid group')} "
             f"{'has' if groups == 1 else 'have'} no pair of different classes; "
             f"{'its' if groups == 1 else 'their'} {counted(rows, 'row')} "
-            f"{'is' if rows == 1 else 'are'} excluded from the fit.",
+            f"{'is' if rows == 1 else 'are'} {consequence}.",
             UserWarning,
             stacklevel=stacklevel_outside(),
         )

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forerank._typing import Matrix, Vector
+from forerank._typing import Vector
 from forerank._validation import check_choice, check_number
 from forerank.design import make_design
 from forerank.estimators.sampled import (
@@ -13,6 +12,7 @@ from forerank.estimators.sampled import (
     Round,
     Rounds,
     SampledRanker,
+    SampledRows,
     check_gamma,
 )
 from forerank.estimators.two_class import EXAMPLE_DATA
@@ -57,7 +57,7 @@ class CombinedSGDRanker(SampledRanker):
         Whether points have a constant; it is penalised like the weights.
     callback : callable, default=None
         Called as callback(ranker, round) twenty times during the fit; returning True ends it early.
-    {SAMPLED_ATTRIBUTES}
+    {SAMPLED_ATTRIBUTES.format(start="the sizes of the steps begin anew.")}
     intercept_ : array of shape (1,)
     objective_ : float
         The objective at the returned weights, over all pairs and all rows.
@@ -65,9 +65,10 @@ class CombinedSGDRanker(SampledRanker):
     Notes
     -----
     A round is a twentieth of the steps. Rows are drawn in proportion to their weights, in pairs and
-    alone. Cost: the stored entries of two rows per step, for any number of rows; one pass over X
-    for their norms, and one evaluation of the exact objective at the end. There is no certificate:
-    for the minimum over all pairs use PairwiseRanker.
+    alone; with groups (`qid`), pairs within groups in proportion to the product of the two weights.
+    Cost: the stored entries of two rows per step, for any number of rows; one pass over X for their
+    norms, and one evaluation of the exact objective at the end. There is no certificate: for the
+    minimum over all pairs use PairwiseRanker.
 
     Examples
     --------
@@ -89,6 +90,7 @@ class CombinedSGDRanker(SampledRanker):
         average: bool = True,
         fit_intercept: bool = True,
         callback: Callable[["CombinedSGDRanker", Round], object] | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -100,6 +102,7 @@ class CombinedSGDRanker(SampledRanker):
         self.average = average
         self.fit_intercept = fit_intercept
         self.callback = callback
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -110,14 +113,14 @@ class CombinedSGDRanker(SampledRanker):
         check_number("alpha", self.alpha, low=0.0, strict=True)
         check_number("n_steps", self.n_steps, low=1, integer=True)
 
-    def _fit_rows(
-        self, X: Matrix, codes: NDArray[np.integer], weight: Vector | None, rounds: Rounds
-    ) -> None:
-        design = make_design(X)
+    def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
+        design = make_design(rows.X)
         parts = combined_descent(
-            X,
-            codes == 1,
-            weight,
+            rows.X,
+            rows.codes == 1,
+            rows.weight,
+            rows.group,
+            start=self._start(intercept=True),
             n_steps=self.n_steps,
             n_parts=_N_ROUNDS,
             gamma=float(self.gamma),
@@ -138,7 +141,7 @@ class CombinedSGDRanker(SampledRanker):
                     if self.average:
                         self._set_weights(descent.average, intercept=True)
         finally:
-            self.objective_ = self._objective(design.scores(self.coef_[0]), codes, weight)
+            self.objective_ = self._objective(design.scores(self.coef_[0]), rows)
         if not np.isfinite(self.objective_):
             raise ValueError(
                 f"The objective is {self.objective_} after {descent.n_done} steps: the numbers in X"
@@ -146,11 +149,12 @@ class CombinedSGDRanker(SampledRanker):
                 "MaxAbsScaler."
             )
 
-    def _objective(self, s: Vector, codes: NDArray[np.integer], weight: Vector | None) -> float:
+    def _objective(self, s: Vector, rows: SampledRows) -> float:
+        codes, weight = rows.codes, rows.weight
         b = self.intercept_[0]
         total = 0.5 * self.alpha * (np.sum(self.coef_**2) + b * b)
         if self.gamma > 0.0:
-            pairs = AllPairs(codes, self.pair_loss, weight=weight)
+            pairs = AllPairs(codes, self.pair_loss, weight=weight, group=rows.group)
             total += self.gamma * pairs.at(s).value
         if self.gamma < 1.0:
             points = Pointwise(codes == 1, self.point_loss, weight=weight)

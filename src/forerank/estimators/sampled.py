@@ -12,13 +12,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from forerank._typing import Mask, Matrix, Vector
+from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design import Design, make_design
+from forerank.estimators.base import warn_groups_without_pairs
 from forerank.estimators.two_class import TwoClassRanker
+from forerank.metrics.validation import number_groups
 
-__all__ = ["SAMPLED_ATTRIBUTES", "Round", "Rounds", "SampledRanker", "check_gamma"]
+__all__ = [
+    "SAMPLED_ATTRIBUTES",
+    "Round",
+    "Rounds",
+    "SampledRanker",
+    "SampledRows",
+    "check_gamma",
+]
 
-SAMPLED_ATTRIBUTES = """random_state : int, RandomState or None, default=None
+SAMPLED_ATTRIBUTES = """warm_start : bool, default=False
+        Whether a second call of fit goes on from the weights of the first; {start}
+    random_state : int, RandomState or None, default=None
     verbose : bool, default=False
         Whether to show a progress bar.
 
@@ -62,7 +73,7 @@ class Round:
     seconds : float
         Time since the beginning of the fit.
     auc : float
-        AUC on `eval_set`; NaN without one.
+        AUC on `eval_set`, with groups the mean over them; NaN without one.
     """
 
     pool: int
@@ -74,10 +85,37 @@ class Round:
     auc: float
 
 
+@dataclass(frozen=True)
+class SampledRows:
+    """Rows to sample from: X, class numbers, weights (None where all are equal), and numbers of
+    groups (None without groups).
+    """
+
+    X: Matrix
+    codes: NDArray[np.integer]
+    weight: Vector | None
+    group: Index | None
+
+
+@dataclass(frozen=True)
+class _Holdout:
+    """Rows on which the AUC is computed; groups as in `metrics.roc_auc`."""
+
+    design: Design
+    positive: Mask
+    qid: Any
+
+    def auc(self, w: Vector) -> float:
+        from forerank.metrics import roc_auc  # imports much that a fit does not need
+
+        return float(roc_auc(self.positive, self.design.scores(w), qid=self.qid))
+
+
 class SampledRanker(TwoClassRanker):
     """Base of the sampled rankers: reads the rows, records and shows the rounds."""
 
     callback: Callable[[Any, Round], object] | None
+    gamma: Any
     history_: list[Any]
     random_state: int | np.random.RandomState | None
 
@@ -86,8 +124,9 @@ class SampledRanker(TwoClassRanker):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
         *,
-        eval_set: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
         """Fit the weights.
 
@@ -99,8 +138,13 @@ class SampledRanker(TwoClassRanker):
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the rows; a pair weighs the product of its two. Rows of weight
             zero are not drawn.
-        eval_set : pair (X, y), optional
-            Rows and labels on which the AUC is computed after every round, for `history_`.
+        qid : array-like of shape (n_samples,), optional
+            The group of each row, any labels in any order. Pairs are formed within a group only;
+            with gamma < 1 all rows are points, whatever their group. Refused with gamma = 0, which
+            has no pairs.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            Rows and labels on which the AUC is computed after every round, for `history_`; with
+            groups, the mean over groups.
 
         Returns
         -------
@@ -108,25 +152,49 @@ class SampledRanker(TwoClassRanker):
         """
         self._check_parameters()
         begin = perf_counter()
-        matrix, codes, _, weight = self._read_two_classes(X, y, sample_weight)
+        matrix, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
+        group = self._read_groups(qid, positive, weight)
         holdout = self._read_eval_set(eval_set)
-        self._fit_rows(matrix, codes, weight, partial(self._rounds, holdout, begin))
+        rows = SampledRows(matrix, codes, weight, group)
+        self._fit_rows(rows, partial(self._rounds, holdout, begin))
         return self
 
-    def _fit_rows(
-        self, X: Matrix, codes: NDArray[np.integer], weight: Vector | None, rounds: Rounds
-    ) -> None:
+    def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
         raise NotImplementedError
 
-    def _read_eval_set(self, eval_set: Any) -> tuple[Design, Mask] | None:
+    def _read_groups(self, qid: Any, positive: Mask, weight: Vector | None) -> Index | None:
+        """The number of each row's group; a warning where groups have no pairs."""
+        if qid is None:
+            return None
+        group = number_groups(qid, positive.size)
+        if self.gamma == 0.0:
+            raise ValueError(
+                "qid restricts pairs to groups, but gamma=0 uses no pairs. Omit qid, or raise "
+                "gamma."
+            )
+        counted = np.ones(positive.size, dtype=bool) if weight is None else weight > 0.0
+        n_groups = int(group.max()) + 1
+        has_both = np.bincount(group[counted & positive], minlength=n_groups) > 0
+        has_both &= np.bincount(group[counted & ~positive], minlength=n_groups) > 0
+        if not has_both.any():
+            raise ValueError(
+                "There are no pairs: no group of qid has rows of both classes. Check qid, or omit "
+                "it to use all pairs."
+            )
+        consequence = "excluded from the fit" if self.gamma == 1.0 else "in no pair, only points"
+        warn_groups_without_pairs(group, has_both, consequence)
+        return group
+
+    def _read_eval_set(self, eval_set: Any) -> _Holdout | None:
         if eval_set is None:
             return None
         try:
-            X, y = eval_set
+            X, y, *others = eval_set
+            (qid,) = others or (None,)
         except (TypeError, ValueError):
             raise ValueError(
-                "eval_set must be a pair (X, y) of rows and labels to compute the AUC on; got "
-                f"{type(eval_set).__name__}."
+                "eval_set must be a tuple (X, y) of rows and labels to compute the AUC on, or (X, "
+                f"y, qid); got {type(eval_set).__name__}."
             ) from None
         types = [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=types, reset=False)
@@ -139,14 +207,14 @@ class SampledRanker(TwoClassRanker):
         positive = y == self.classes_[1]
         if positive.all() or not positive.any():
             raise ValueError("eval_set has one class only; an AUC needs rows of both.")
-        return make_design(X), positive
+        return _Holdout(make_design(X), positive, qid)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
 
     @contextmanager
     def _rounds(
-        self, holdout: tuple[Design, Mask] | None, begin: float, total: int
+        self, holdout: _Holdout | None, begin: float, total: int
     ) -> Iterator[Callable[..., bool]]:
         self.history_, self.n_iter_, nan = [], 0, float("nan")
         with self._progress_bar(total) as show:
@@ -160,9 +228,7 @@ class SampledRanker(TwoClassRanker):
             ) -> bool:
                 seconds, auc = perf_counter() - begin, nan
                 if holdout is not None:
-                    from forerank.metrics import roc_auc  # imports much that a fit does not need
-
-                    auc = roc_auc(holdout[1], holdout[0].scores(self.coef_[0]))
+                    auc = holdout.auc(self.coef_[0])
                 round = Round(pool, objective, optimality, acceptance, rejected, seconds, auc)
                 self.history_.append(round)
                 self.n_iter_ = len(self.history_)

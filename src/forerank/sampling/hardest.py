@@ -9,7 +9,7 @@ import numpy as np
 from forerank._kernels import compiled
 from forerank._sorting import argsort
 from forerank._typing import Index, Vector
-from forerank.sampling.candidates import Keys
+from forerank.sampling.candidates import Candidates, Keys
 
 __all__ = ["ClosestPairs", "least_correct_pairs", "lowest"]
 
@@ -27,21 +27,27 @@ def _is_drawn(key, drawn):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _smallest_differences(p, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
-    """Keys of the pairs of smallest p_i - q_j that have not been drawn; p ascending, q descending.
+def _smallest_differences(p, q, begin, end, base, q_rows, n_wanted, drawn):  # type: ignore[no-untyped-def]
+    """Keys of the pairs of smallest p_i - q_j that have not been drawn.
 
-    The successors of a pair are never smaller, so the smallest is always on the heap.
+    In each group p is ascending and q descending; p_i is paired with q from begin_i to end_i. The
+    successors of a pair are never smaller, so the smallest is always on the heap.
     """
     keys = np.empty(n_wanted, dtype=np.int64)
-    heap = [(p[0] - q[0], 0, 0)]
+    heap = [(0.0, 0, 0)][:0]
+    for i in range(p.size):
+        # A group without negatives begins where the next one does, but ends there too.
+        if begin[i] < end[i] and (i == 0 or end[i] != end[i - 1]):
+            heap.append((p[i] - q[begin[i]], i, begin[i]))
+    heapq.heapify(heap)
     found = 0
     while found < n_wanted and len(heap) > 0:
         _, i, j = heapq.heappop(heap)
-        if j + 1 < q.size:
+        if j + 1 < end[i]:
             heapq.heappush(heap, (p[i] - q[j + 1], i, j + 1))
-        if j == 0 and i + 1 < p.size:
-            heapq.heappush(heap, (p[i + 1] - q[0], i + 1, 0))
-        key = np.int64(p_rows[i]) * n_q + q_rows[j]
+        if j == begin[i] and i + 1 < p.size and end[i + 1] == end[i] and begin[i + 1] == j:
+            heapq.heappush(heap, (p[i + 1] - q[j], i + 1, j))
+        key = base[i] + q_rows[j]
         if not _is_drawn(key, drawn):
             keys[found] = key
             found += 1
@@ -80,33 +86,38 @@ def _near_marked_cell(s, low, per_unit, bits):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _nearest(p, q):  # type: ignore[no-untyped-def]
-    """For each p_i, the number of q_j up to it, and the distance to the nearest; both ascending."""
-    below, distance = np.empty(p.size, dtype=np.intp), np.empty(p.size)
+def _nearest(p, q, begin, end):  # type: ignore[no-untyped-def]
+    """For each p_i, the position of the first larger q_j, and the distance to the nearest.
+
+    p and q are ascending in each group; p_i is compared with q from begin_i to end_i.
+    """
+    above, distance = np.empty(p.size, dtype=np.intp), np.empty(p.size)
     j = 0
     for i in range(p.size):
-        while j < q.size and q[j] <= p[i]:
+        j = max(j, begin[i])
+        while j < end[i] and q[j] <= p[i]:
             j += 1
-        below[i] = j
-        left = p[i] - q[j - 1] if j > 0 else np.inf
-        right = q[j] - p[i] if j < q.size else np.inf
+        above[i] = j
+        left = p[i] - q[j - 1] if j > begin[i] else np.inf
+        right = q[j] - p[i] if j < end[i] else np.inf
         distance[i] = min(left, right)
-    return below, distance
+    return above, distance
 
 
 @compiled
-def _closest_differences(p, below, q, p_rows, q_rows, n_q, n_wanted, drawn):  # type: ignore[no-untyped-def]
+def _closest_differences(p, above, q, begin, end, base, q_rows, n_wanted, drawn):  # type: ignore[no-untyped-def]
     """Keys of the closest pairs that have not been drawn, and the largest of their distances.
 
-    q is ascending; each p_i takes its neighbours in q from the nearest outwards, on both sides.
+    q is ascending in each group; each p_i takes its neighbours in q, from the nearest outwards, on
+    both sides, within begin_i and end_i.
     """
     keys = np.empty(n_wanted, dtype=np.int64)
-    left, right = below - 1, below.copy()
+    left, right = above - 1, above.copy()
     heap = [(0.0, 0, True)][:0]
     for i in range(p.size):
-        if left[i] >= 0:
+        if left[i] >= begin[i]:
             heap.append((p[i] - q[left[i]], i, True))
-        if right[i] < q.size:
+        if right[i] < end[i]:
             heap.append((q[right[i]] - p[i], i, False))
     heapq.heapify(heap)
     found, distance = 0, 0.0
@@ -115,28 +126,40 @@ def _closest_differences(p, below, q, p_rows, q_rows, n_q, n_wanted, drawn):  # 
         if on_left:
             j = left[i]
             left[i] -= 1
-            if left[i] >= 0:
+            if left[i] >= begin[i]:
                 heapq.heappush(heap, (p[i] - q[left[i]], i, True))
         else:
             j = right[i]
             right[i] += 1
-            if right[i] < q.size:
+            if right[i] < end[i]:
                 heapq.heappush(heap, (q[right[i]] - p[i], i, False))
-        key = np.int64(p_rows[i]) * n_q + q_rows[j]
+        key = base[i] + q_rows[j]
         if not _is_drawn(key, drawn):
             keys[found] = key
             found += 1
     return keys[:found], distance
 
 
-def least_correct_pairs(p: Vector, q: Vector, n: int, drawn: Keys) -> Keys:
+def least_correct_pairs(candidates: Candidates, p: Vector, q: Vector, n: int) -> Keys:
     """Keys of the n pairs of smallest p_i - q_j that have not been drawn.
 
     A pair with k smaller ones is among the k + 1 lowest positives and the k + 1 highest negatives,
-    so that a selection replaces the sort.
+    so that a selection replaces the sort. Groups are sorted.
     """
-    i, j = lowest(p, drawn.size + n), lowest(-q, drawn.size + n)
-    return _smallest_differences(p[i], q[j], i, j, q.size, n, drawn)
+    if candidates.grouped:
+        i, j = candidates.ascending(p, -q)
+        begin, end = candidates.negatives_of_positives()
+    else:
+        k = candidates.drawn.size + n
+        i, j = lowest(p, k), lowest(-q, k)
+        begin, end = _one_group(i, j)
+    base = candidates.base[i]
+    return _smallest_differences(p[i], q[j], begin, end, base, j, n, candidates.drawn)
+
+
+def _one_group(i: Index, j: Index) -> tuple[Index, Index]:
+    """Begin and end of the negatives of each positive where all are in one group."""
+    return np.zeros(i.size, dtype=np.intp), np.full(i.size, j.size, dtype=np.intp)
 
 
 class ClosestPairs:
@@ -144,16 +167,21 @@ class ClosestPairs:
 
     Sorting all rows is the expensive step, and most rows are in none of the closest pairs. With an
     estimate of the distance, only rows with a row of the other class within it are sorted; a wider
-    estimate (times 4) is tried if too few pairs are found.
+    estimate (times 4) is tried if too few pairs are found. Groups are sorted completely.
     """
 
     def __init__(self) -> None:
         self._expected_distance = 0.0
 
-    def find(self, p: Vector, q: Vector, n: int, drawn: Keys) -> Keys:
+    def find(self, candidates: Candidates, p: Vector, q: Vector, n: int) -> Keys:
         """Keys of the n closest pairs that have not been drawn."""
+        if candidates.grouped:
+            i, j = candidates.ascending(p, q)
+            limits = candidates.negatives_of_positives()
+            return _closest_among(candidates, p, q, i, j, limits, n)[0]
         low, span = min(p.min(), q.min()), max(p.max(), q.max()) - min(p.min(), q.min())
-        width = self._expected_distance or span * (drawn.size + n) / (p.size * q.size)
+        n_drawn = candidates.drawn.size
+        width = self._expected_distance or span * (n_drawn + n) / (p.size * q.size)
         width = max(width, span * 2.0**-50)
         bits = np.empty(2 ** max(int(p.size + q.size).bit_length() - 2, 0), dtype=np.uint64)
         while 0.0 < width < _WIDEST_CELL * span:
@@ -161,28 +189,44 @@ class ClosestPairs:
             j = _near_marked_cell(q, low, 1.0 / width, bits)
             _mark_cells(q[j], low, 1.0 / width, bits)
             i = _near_marked_cell(p, low, 1.0 / width, bits)
-            keys, distance = _closest_among(p, q, i, j, n, drawn)
+            keys, distance = _closest_in_one_group(candidates, p, q, i, j, n)
             if keys.size == n and distance <= width:
                 break
             width *= 4.0
         else:
             i, j = np.arange(p.size), np.arange(q.size)
-            keys, distance = _closest_among(p, q, i, j, n, drawn)
+            keys, distance = _closest_in_one_group(candidates, p, q, i, j, n)
         self._expected_distance = 2.0 * distance
         return keys
 
 
-def _closest_among(
-    p: Vector, q: Vector, i: Index, j: Index, n: int, drawn: Keys
+def _closest_in_one_group(
+    candidates: Candidates, p: Vector, q: Vector, i: Index, j: Index, n: int
 ) -> tuple[Keys, float]:
     """Keys of the n closest new pairs between rows i and j, and the largest of their distances."""
     i, j = i[argsort(p[i])], j[argsort(q[j])]
-    below, distance = _nearest(p[i], q[j])
+    return _closest_among(candidates, p, q, i, j, _one_group(i, j), n)
+
+
+def _closest_among(
+    candidates: Candidates,
+    p: Vector,
+    q: Vector,
+    i: Index,
+    j: Index,
+    limits: tuple[Index, Index],
+    n: int,
+) -> tuple[Keys, float]:
+    """The same for rows sorted by group and score; `limits` are begin and end of the negatives of
+    each positive.
+    """
+    above, distance = _nearest(p[i], q[j], *limits)
     # A positive whose nearest negative is further than that of k others has none of the k closest
     # pairs.
-    near = lowest(distance, drawn.size + n)
-    i, below = i[near], below[near]
-    return _closest_differences(p[i], below, q[j], i, j, q.size, n, drawn)
+    near = lowest(distance, candidates.drawn.size + n)
+    i, begin, end = i[near], limits[0][near], limits[1][near]
+    base, drawn = candidates.base[i], candidates.drawn
+    return _closest_differences(p[i], above[near], q[j], begin, end, base, j, n, drawn)
 
 
 def lowest(values: Vector, n: int) -> Index:

@@ -174,35 +174,40 @@ class IntervalProposals:
 
 
 @compiled
-def _count_below(p, q, edge):  # type: ignore[no-untyped-def]
-    """Number of pairs with p_i - q_j < edge; both ascending."""
-    total, j = 0, 0
-    for i in range(p.size):
-        while j < q.size and p[i] - q[j] >= edge:
-            j += 1
-        total += q.size - j
+def _count_below(p, p_starts, q, q_starts, edge):  # type: ignore[no-untyped-def]
+    """Number of pairs with p_i - q_j < edge; both ascending within groups."""
+    total = 0
+    for g in range(p_starts.size - 1):
+        j, last = q_starts[g], q_starts[g + 1]
+        for i in range(p_starts[g], p_starts[g + 1]):
+            while j < last and p[i] - q[j] >= edge:
+                j += 1
+            total += last - j
     return total
 
 
 @compiled
-def _pairs_at(p, q, low, high, ranks):  # type: ignore[no-untyped-def]
+def _pairs_at(p, p_starts, q, q_starts, low, high, ranks):  # type: ignore[no-untyped-def]
     """The pairs with low <= p_i - q_j < high that have these ranks (ascending) among all such
     pairs.
     """
     i_of, j_of = np.empty(ranks.size, dtype=np.intp), np.empty(ranks.size, dtype=np.intp)
-    begin = end = passed = k = 0
-    for i in range(p.size):
-        while begin < q.size and p[i] - q[begin] >= high:
-            begin += 1
-        while end < q.size and p[i] - q[end] >= low:
-            end += 1
-        while k < ranks.size and ranks[k] < passed + (end - begin):
-            i_of[k] = i
-            j_of[k] = begin + (ranks[k] - passed)
-            k += 1
+    passed = k = 0
+    for g in range(p_starts.size - 1):
+        begin = end = q_starts[g]
+        last = q_starts[g + 1]
+        for i in range(p_starts[g], p_starts[g + 1]):
+            while begin < last and p[i] - q[begin] >= high:
+                begin += 1
+            while end < last and p[i] - q[end] >= low:
+                end += 1
+            while k < ranks.size and ranks[k] < passed + (end - begin):
+                i_of[k] = i
+                j_of[k] = begin + (ranks[k] - passed)
+                k += 1
+            passed += end - begin
         if k == ranks.size:
             break
-        passed += end - begin
     return i_of, j_of
 
 
@@ -225,21 +230,24 @@ class _CandidateKind(ABC):
 
 
 class _Pairs(_CandidateKind):
-    def __init__(self, p: Vector, q: Vector, share: float, d_drawn: Vector) -> None:
-        super().__init__(share, d_drawn)
-        self._i, self._j = argsort(p), argsort(q)
+    def __init__(self, candidates: Candidates, p: Vector, q: Vector, d_drawn: Vector) -> None:
+        super().__init__(candidates.pair_share, d_drawn)
+        self._i, self._j = candidates.ascending(p, q)
         self._p, self._q = p[self._i], q[self._j]
-        self._below: dict[float, int] = {-inf: 0, inf: p.size * q.size}
+        self._base = candidates.base
+        starts = candidates.positive_starts, candidates.negative_starts
+        self._sorted = self._p, starts[0], self._q, starts[1]
+        self._below: dict[float, int] = {-inf: 0, inf: candidates.n_pairs}
 
     def count(self, low: float, high: float) -> int:
         for edge in (low, high):
             if edge not in self._below:
-                self._below[edge] = _count_below(self._p, self._q, edge)
+                self._below[edge] = _count_below(*self._sorted, edge)
         return self._below[high] - self._below[low]
 
     def at(self, low: float, high: float, ranks: Index) -> tuple[Keys, Vector]:
-        i, j = _pairs_at(self._p, self._q, low, high, ranks)
-        return self._i[i].astype(np.int64) * self._q.size + self._j[j], self._p[i] - self._q[j]
+        i, j = _pairs_at(*self._sorted, low, high, ranks)
+        return self._base[self._i[i]] + self._j[j], self._p[i] - self._q[j]
 
 
 class _Points(_CandidateKind):
@@ -265,7 +273,7 @@ def _kinds(candidates: Candidates, scores: Vector) -> list[_CandidateKind]:
     point = candidates.drawn >= candidates.first_point
     kinds: list[_CandidateKind] = []
     if candidates.n_pairs:
-        kinds.append(_Pairs(p, q, candidates.pair_share, d_drawn[~point]))
+        kinds.append(_Pairs(candidates, p, q, d_drawn[~point]))
     if candidates.n_points:
         d = np.concatenate([p, -q])
         share, first = candidates.point_share, candidates.first_point

@@ -56,7 +56,8 @@ class PairSampler:
 
     `strategy` is one of `STRATEGIES`, `gamma` the share of pairs among the candidates drawn; the
     rest are points. "uniform" gives all candidates the same probability. Rows that are not
-    `eligible` are not drawn.
+    `eligible` are not drawn. With `group`, the number of the group of each row, pairs are formed
+    within groups only.
 
     Cost of drawing b candidates: for random and soft strategies the scores of about 2 b / (mean
     acceptance) rows, or, where that is more than the number of rows, the scores of all rows and
@@ -72,9 +73,10 @@ class PairSampler:
         gamma: float | Literal["uniform"],
         random_state: np.random.Generator,
         eligible: Mask | None = None,
+        group: Index | None = None,
     ) -> None:
         self._design, self._strategy, self._random = design, strategy, random_state
-        self._candidates = Candidates(positive, gamma, eligible)
+        self._candidates = Candidates(positive, gamma, eligible, group)
         self.gamma, self.n_candidates = self._candidates.gamma, len(self._candidates)
         # In the order of drawing: whether a candidate is a point, and 1 / ((N - m + 1) q_m).
         self._is_point = np.empty(0, dtype=bool)
@@ -229,7 +231,7 @@ class PairSampler:
         keys = []
         if n_pairs:
             find = self._closest.find if close else least_correct_pairs
-            keys.append(find(p, q, n_pairs, drawn))
+            keys.append(find(candidates, p, q, n_pairs))
         if n > n_pairs:
             d = np.concatenate([p, -q])
             hardness = np.abs(d) if close else d

@@ -1,11 +1,13 @@
 """RankSVM on a pool of actively sampled pairs and points (shen2013, Algorithm 1).
 
 In each round candidates are drawn under the current weights, and the hinge is minimised over all
-candidates drawn so far, from the last solution, by dual coordinate descent.
+candidates drawn so far, from the last solution: by Newton's method on a smoothed hinge where X has
+few columns, else by dual coordinate descent, and by the latter over the complete pool.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design.row_pairs import Differences
 from forerank.sampling import Drawn, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
+from forerank.solvers.smoothed_hinge import smoothed_hinge
 
 __all__ = ["Pool", "RowWeights", "active_sampling"]
 
@@ -21,22 +24,36 @@ __all__ = ["Pool", "RowWeights", "active_sampling"]
 # many passes, are enough.
 _ROUGH_TOL = 1e-2
 _ROUGH_PASSES = 100
+# Newton's method on the smoothed hinge: passes of the descent after which it is used (it takes the
+# time of about ten to twenty), most columns (a step costs their square for some of the pairs), and
+# most steps, of which most fits take less than half.
+_NEWTON_AFTER = 25
+_NEWTON_COLUMNS = 128
+_NEWTON_STEPS = 100
 # Multiplications that the last fit may spend beyond its tolerance: a few milliseconds.
 _EXTRA_WORK = 3e6
 
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Weights of rows in pairs and as points, with mean one over the rows that can be drawn."""
+    """Weights of rows in pairs and as points, with mean one over the candidates."""
 
     pair: Vector
     point: Vector
 
     @classmethod
-    def of(cls, positive: Mask, weight: Vector, point_weight: Vector) -> Self:
-        """Scaled weights; in pairs the mean is one for each class."""
+    def of(
+        cls, positive: Mask, weight: Vector, point_weight: Vector, group: Index | None = None
+    ) -> Self:
+        """Scaled weights: the mean over the points is one, and that over the pairs of a group."""
         eligible = weight > 0.0
-        means = (weight[positive & eligible].mean(), weight[~positive & eligible].mean())
+        sides = positive & eligible, ~positive & eligible
+        if group is None:
+            means = [float(weight[side].mean()) for side in sides]
+        else:
+            totals = [np.bincount(group[side], weight[side], group.max() + 1) for side in sides]
+            counts = [np.bincount(group[side], minlength=group.max() + 1) for side in sides]
+            means = [float(totals[0] @ totals[1]) / float(counts[0] @ counts[1]), 1.0]
         pair = np.where(positive, weight / means[0], weight / means[1])
         return cls(pair, point_weight / point_weight[eligible].mean())
 
@@ -67,28 +84,88 @@ def active_sampling(
     weigh: Callable[[Differences], Vector],
     tol: float,
     max_iter: int,
+    start: Vector | None = None,
 ) -> Iterator[Pool]:
     """The pool after each round of `step` draws, until it has `budget` candidates.
 
     `weigh` gives the weight of each candidate of the pool. `tol`, the relative duality gap, and
-    `max_iter`, in passes, apply to the complete pool.
+    `max_iter`, in passes, apply to the complete pool. The first draw is made under the weights
+    `start`, without which it is uniform.
     """
-    pairs, solution = Differences(X, budget), None
+    pairs, w = Differences(X, budget), start
+    fits = _PoolFits(pairs)
     while pairs.n_rows < budget:
-        n = min(step, budget - pairs.n_rows)
-        drawn = sampler.draw(n, None if solution is None else solution.w)
+        drawn = sampler.draw(min(step, budget - pairs.n_rows), w)
         pairs.extend(drawn.plus, drawn.minus)
         weight = weigh(pairs)
         strength = pairs.n_rows / (alpha * budget)
-        complete = pairs.n_rows == budget
-        solution = dual_descent(
-            pairs,
-            weight * strength,
-            start=None if solution is None else solution.dual,
-            tol=tol if complete else max(tol, _ROUGH_TOL),
-            max_iter=max_iter if complete else min(max_iter, _ROUGH_PASSES),
-            at_least=_EXTRA_WORK if complete else 0.0,
-            seed=pairs.n_rows,
-            scale=1.0 / strength,
-        )
+        if pairs.n_rows < budget:
+            solution = fits.rough(weight, strength, tol, max_iter)
+        else:
+            solution = fits.last(weight, strength, tol, max_iter)
+        w = solution.w
         yield Pool(pairs, weight, solution, drawn)
+
+
+class _PoolFits:
+    """Minima of 1/2 ||w||^2 + strength sum_m weight_m [1 - <z_m, w>]_+ over a growing pool, each
+    from the one before.
+
+    The descent comes first. Once it has taken many passes from a solution, Newton's method on the
+    smoothed hinge is used, if there are few columns; after a failure, not before the pool has
+    doubled.
+    """
+
+    def __init__(self, pairs: Differences) -> None:
+        self._pairs = pairs
+        self._w, self._dual = np.zeros(pairs.n_columns), np.zeros(0)
+        self._use_newton = False
+        self._newton_from: float = 0 if pairs.n_columns <= _NEWTON_COLUMNS else inf
+
+    def rough(self, weight: Vector, strength: float, tol: float, max_iter: int) -> DualResult:
+        """The minimum over a part of the pool."""
+        problem = weight * strength, 1.0 / strength
+        limits = max(tol, _ROUGH_TOL), min(max_iter, _ROUGH_PASSES)
+        if smoothed := self._smoothed(*problem, *limits):
+            return smoothed
+        is_first = self._dual.size == 0
+        found = self._descent(*problem, *limits)
+        slow = found.n_iter > _NEWTON_AFTER and not is_first
+        self._use_newton = slow and self._pairs.n_rows >= self._newton_from
+        return found
+
+    def last(self, weight: Vector, strength: float, tol: float, max_iter: int) -> DualResult:
+        """The minimum over the complete pool."""
+        problem = weight * strength, 1.0 / strength
+        self._smoothed(*problem, tol, max_iter)  # the descent starts from it
+        return self._descent(*problem, tol, max_iter, at_least=_EXTRA_WORK)
+
+    def _smoothed(self, box: Vector, scale: float, tol: float, max_iter: int) -> DualResult | None:
+        """The result of Newton's method; None if it is not used, or has failed."""
+        if not self._use_newton:
+            return None
+        steps = min(max_iter, _NEWTON_STEPS)
+        found = smoothed_hinge(self._pairs, box, self._w, tol=tol, max_iter=steps, scale=scale)
+        if found.converged:
+            return self._keep(found)
+        self._use_newton, self._newton_from = False, 2 * self._pairs.n_rows
+        return None
+
+    def _descent(
+        self, box: Vector, scale: float, tol: float, max_iter: int, at_least: float = 0.0
+    ) -> DualResult:
+        found = dual_descent(
+            self._pairs,
+            box,
+            start=self._dual,
+            tol=tol,
+            max_iter=max_iter,
+            at_least=at_least,
+            seed=self._pairs.n_rows,
+            scale=scale,
+        )
+        return self._keep(found)
+
+    def _keep(self, found: DualResult) -> DualResult:
+        self._w, self._dual = found.w, found.dual
+        return found

@@ -78,7 +78,7 @@ class CombinedDescent:
 
     The losses are two of `LOSSES`. `typical_size`, a typical ||z||^2, sets the size of the first
     steps, 1 / typical_size. With `intercept`, points have a constant, which is penalised like the
-    weights.
+    weights. `start` has the first weights, the intercept last.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class CombinedDescent:
         alpha: float,
         typical_size: float,
         intercept: bool,
+        start: Vector | None = None,
     ) -> None:
         self._losses = np.array([LOSSES.index(pair_loss), LOSSES.index(point_loss)])
         self._alpha = alpha
@@ -101,6 +102,10 @@ class CombinedDescent:
         self._v, self._averaged = np.zeros(n_columns + 1), np.zeros(n_columns + 1)
         t = np.arange(self._first_averaged, n_steps)
         self._tail = float(np.sum(1.0 / (t + 1 + self._offset)))
+        if start is not None:
+            self._v[:] = self._offset * start
+            self._v[-1] *= self._constant
+            self._averaged[:] = self._tail * self._v
 
     def run(self, matrix: tuple, plus: Index, minus: Index, size: Vector) -> float:
         """Take a step for each pair or point, in order; returns the mean loss before each step.
@@ -132,6 +137,7 @@ def combined_descent(
     X: Matrix,
     positive: Mask,
     weight: Vector | None,
+    group: Index | None = None,
     *,
     n_steps: int,
     n_parts: int,
@@ -142,9 +148,10 @@ def combined_descent(
     """The state of a run and the mean loss of the part, after each of `n_parts` parts.
 
     Each step takes a random pair with probability `gamma`, otherwise a random row; rows are drawn
-    in proportion to their weights. `settings` are those of `CombinedDescent`.
+    in proportion to their weights, pairs within groups in proportion to the product of two.
+    `settings` are those of `CombinedDescent`.
     """
-    draw = _RowDraws(positive, weight, random)
+    draw = _RowDraws(positive, weight, group, random)
     size = _squared_row_norms(X)
     typical = float(np.average(size, weights=weight))
     descent = CombinedDescent(X.shape[1], n_steps, typical_size=typical, **settings)
@@ -156,10 +163,20 @@ def combined_descent(
 
 
 class _RowDraws:
-    """Random rows of either class and of both, in proportion to their weights."""
+    """Random rows, in proportion to their weights, and random pairs, to the product of two."""
 
-    def __init__(self, positive: Mask, weight: Vector | None, random: np.random.Generator) -> None:
+    def __init__(
+        self,
+        positive: Mask,
+        weight: Vector | None,
+        group: Index | None,
+        random: np.random.Generator,
+    ) -> None:
         self._positive, self._random, self._weight = positive, random, weight
+        self._in_groups = None
+        if group is not None:
+            weights = np.ones(positive.size) if weight is None else weight
+            self._in_groups = _PairsInGroups(positive, weights, group, random)
         every = np.arange(positive.size)
         self._rows = {"positive": every[positive], "negative": every[~positive], "any": every}
         if weight is not None:
@@ -176,12 +193,51 @@ class _RowDraws:
         pair = self._random.random(n) < gamma
         n_pairs = int(np.count_nonzero(pair))
         plus, minus = np.full(n, -1, dtype=np.intp), np.full(n, -1, dtype=np.intp)
-        plus[pair], minus[pair] = self._draw("positive", n_pairs), self._draw("negative", n_pairs)
+        if self._in_groups is not None:
+            plus[pair], minus[pair] = self._in_groups.draw(n_pairs)
+        else:
+            plus[pair] = self._draw("positive", n_pairs)
+            minus[pair] = self._draw("negative", n_pairs)
         point = self._draw("any", n - n_pairs)
         positive = self._positive[point]
         plus[~pair] = np.where(positive, point, -1)
         minus[~pair] = np.where(positive, -1, point)
         return plus, minus
+
+
+class _PairsInGroups:
+    """Random pairs within groups, in proportion to the product of the weights of the two rows.
+
+    The positive row is drawn in proportion to its weight times that of the negative rows of its
+    group, then one of these in proportion to its weight.
+    """
+
+    def __init__(
+        self, positive: Mask, weight: Vector, group: Index, random: np.random.Generator
+    ) -> None:
+        self._random = random
+        rows = np.flatnonzero(weight > 0.0)
+        rows = rows[np.argsort(group[rows], kind="stable")]
+        negatives = rows[~positive[rows]]
+        edges = np.searchsorted(group[negatives], np.arange(int(group.max()) + 2))
+        of_group = np.add.reduceat(np.append(weight[negatives], 0.0), edges[:-1])
+        of_group[edges[1:] == edges[:-1]] = 0.0
+        has_pair = positive[rows] & (of_group[group[rows]] > 0.0)
+        self._positives, self._negatives = rows[has_pair], negatives
+        of_positive = group[self._positives]
+        self._begin, self._end = edges[of_positive], edges[of_positive + 1]
+        self._sums = np.cumsum(weight[self._positives] * of_group[of_positive])
+        self._negative_sums = np.append(0.0, np.cumsum(weight[negatives]))
+
+    def draw(self, n: int) -> tuple[Index, Index]:
+        """The positive and the negative rows of n pairs."""
+        uniform = self._random.random((2, n))
+        i = np.searchsorted(self._sums, uniform[0] * self._sums[-1], side="right")
+        i = np.minimum(i, self._sums.size - 1)
+        begin, end, sums = self._begin[i], self._end[i], self._negative_sums
+        goal = sums[begin] + uniform[1] * (sums[end] - sums[begin])
+        j = np.searchsorted(sums, goal, side="right") - 1
+        return self._positives[i], self._negatives[np.clip(j, begin, end - 1)]
 
 
 def _squared_row_norms(X: Matrix) -> Vector:
