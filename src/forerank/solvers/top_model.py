@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from forerank._typing import Index, Mask, Vector
 from forerank.design import Design
 from forerank.objectives.top import Top
-from forerank.solvers.active_set import non_negative_minimiser
+from forerank.solvers.active_set import active_set
 from forerank.solvers.quadratic_program import (
     RELATIVE_ERROR,
     Bounds,
@@ -73,9 +73,8 @@ class Solution:
 class _QuadraticModel:
     def __init__(self, top: Top, design: Design, alpha: float, l1: float = 0.0) -> None:
         self.top, self.design, self.alpha, self.l1 = top, design, alpha, l1
-        self.has_caps = float(top.caps.min()) < 1.0
-        # Multipliers of all negatives in the last programme without caps.
-        self._multiplier = np.zeros(top.negatives.size)
+        #: Dual variables of all negatives in the last programme, from which the next one starts.
+        self.dual_of_negatives = np.zeros(top.negatives.size)
 
     def _centre(self, point: Point) -> None:
         total = float(point.curvature.sum())
@@ -119,13 +118,14 @@ class _QuadraticModel:
             h[n:] -= point.w
             upper = np.full(point.w.size, 2.0 * l1)
         goal = {"total": max(self.G, _LEAST_CURVATURE) / kappa, "constant": constant, "atol": atol}
-        if shares is None and isinstance(matrix, Gram):
-            start = self._multiplier[working.rows]
-            found = non_negative_minimiser(matrix.matrix, h, start, rtol=RELATIVE_ERROR, **goal)
+        if isinstance(matrix, Gram):
+            start = self.dual_of_negatives[working.rows] * kappa
+            found = active_set(matrix.matrix, h, shares, start, rtol=RELATIVE_ERROR, **goal)
             if found is not None:
-                self._multiplier[:] = 0.0
-                self._multiplier[working.rows] = found
-                return found, found > 0.0
+                self.dual_of_negatives[:] = 0.0
+                self.dual_of_negatives[working.rows] = found[0] / kappa
+                self.dual_of_negatives[working.full] = top.caps[working.full] * found[0].sum()
+                return found
         x, z = interior_point(matrix, h, Bounds(n, shares, upper), **goal)
         own, rest = x[:n], z[:n]
         active = own * float(rest.mean() + 1e-300) >= rest * float(own.mean() + 1e-300)
@@ -216,8 +216,10 @@ class ColumnModel(_QuadraticModel):
     def _inverse(self, r: Vector) -> Vector:
         return cho_solve(self._factor, r, check_finite=False)
 
-    def _constraints(self, working: WorkingSet) -> tuple[Vector, float]:
-        """Rows of the constraints in (p, t), and kappa."""
+    def _constraints(self, working: WorkingSet) -> tuple[Vector, Vector, float]:
+        """Rows of the constraints in (p, t) without negatives at their caps, what these add to
+        every row, and kappa.
+        """
         keep = np.isin(self._numbers, working.rows)
         new = working.rows[~np.isin(working.rows, self._numbers)]
         numbers = np.concatenate([self._numbers[keep], new])
@@ -225,43 +227,47 @@ class ColumnModel(_QuadraticModel):
         self._numbers = numbers
         where = np.argsort(numbers, kind="stable")
         rows = self._rows[where[np.searchsorted(numbers[where], working.rows)]] - self._m
-        kappa = 1.0
-        if working.full.size:
-            kappa, full = self._full_part(working)
-            total = self.top.caps[working.full].sum()
-            rows = rows + kappa * (full - total * (self._origin + self._m))
-        return np.column_stack([rows, np.full(rows.shape[0], -kappa)]), kappa
+        rows = np.column_stack([rows, np.full(rows.shape[0], -1.0)])
+        if not working.full.size:
+            return rows, np.zeros(rows.shape[1]), 1.0
+        kappa, full = self._full_part(working)
+        total = self.top.caps[working.full].sum()
+        return rows, kappa * np.append(full - total * (self._origin + self._m), -total), kappa
 
-    def _gram(self, working: WorkingSet, rows: Vector) -> Vector:
+    def _gram(self, working: WorkingSet, rows: Vector, added: Vector) -> Vector:
         """Products A H^-1 A^T of the constraints; those of negatives that stay are kept."""
-        if working.full.size:
-            return rows @ self._inverse(rows.T)
+        factor = self._factor[0]
         old, place, new = _joining(self._solved_numbers, working.rows)
         Z: Vector = np.empty(rows.shape)
         Z[place] = self._solved_rows[old]
-        Z[new] = solve_triangular(self._factor[0], rows[new].T, lower=True, check_finite=False).T
+        Z[new] = solve_triangular(factor, rows[new].T, lower=True, check_finite=False).T
         products: Vector = np.empty((rows.shape[0], rows.shape[0]))
         products[np.ix_(place, place)] = self._products[np.ix_(old, old)]
         products[new] = Z[new] @ Z.T
         products[:, new] = products[new].T
         self._solved_numbers, self._solved_rows, self._products = working.rows, Z, products
-        return products
+        if not working.full.size:
+            return products
+        z = solve_triangular(factor, added, lower=True, check_finite=False)
+        along = Z @ z + 0.5 * float(z @ z)
+        return products + along[:, None] + along
 
     def solve(self, point: Point, working: WorkingSet, *, atol: float) -> Solution:
         """The minimum of the model under the constraints of the working set."""
         d, l1, n = self.design.n_columns, self.l1, working.rows.size
-        rows, kappa = self._constraints(working)
+        base_rows, added, kappa = self._constraints(working)
+        rows = base_rows + added if working.full.size else base_rows
         solved = self._inverse(self._g)
         base = 0.5 * float(self._g @ solved)
         problem = point, working, atol
         if l1:
             base += l1 * float(np.abs(point.w).sum() + point.w.sum())
-        if l1 or (n > d and self.has_caps):
-            metric = Metric(self._H, rows, d if l1 else 0)
+        if l1:
+            metric = Metric(self._H, rows, d)
             x, active = self._multipliers(*problem, metric, metric.along(self._g), base, kappa)
             v = metric.step(self._g, x)
         else:
-            gram = Gram(self._gram(working, rows))
+            gram = Gram(self._gram(working, base_rows, added))
             x, active = self._multipliers(*problem, gram, rows @ solved, base, kappa)
             v = -self._inverse(self._g + rows.T @ x)
         gain = self._gain(point.w, v)

@@ -181,6 +181,7 @@ class _WorkingSetNewton:
         total = float(on_negatives.sum())
         if total > 0.0:
             self.beta = on_negatives / total
+            self.model.dual_of_negatives = on_negatives.copy()
             self.raise_bound(-dual[self.top.positives])
             working.add(np.flatnonzero(on_negatives))
 

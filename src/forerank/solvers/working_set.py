@@ -87,8 +87,13 @@ class WorkingSet:
             self.reduce(x, active)
         n_active = int(np.count_nonzero(active))
         room = max(_FEWEST_JOINING, min(n_active, max(most, n_active // 2)))
+        if self.full.size:
+            room = max(room, most)
         if wrong.size > room:
             wrong = wrong[largest(np.abs(scores[wrong] - level), room)]
+        # As many negatives at their caps can give up their weights to those that join.
+        others = np.setdiff1d(self.full, wrong, assume_unique=True)
+        wrong = np.concatenate([wrong, others[largest(-scores[others], wrong.size)]])
         self.full = np.setdiff1d(self.full, wrong, assume_unique=True)
         self.rows = np.concatenate([self.rows, wrong])
         return True
