@@ -1,4 +1,4 @@
-"""Quadratic programmes with non-negative variables against scipy's least squares."""
+"""Quadratic programmes by an active set: certificates, and scipy's least squares."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import nnls
 
-from forerank.solvers.active_set import non_negative_minimiser
+from forerank.solvers.active_set import active_set
 
 
 def least_squares(n, d, seed, copies):
@@ -22,7 +22,8 @@ def minimum(A, b, start=None, **goal):
     goal = {"atol": 1e-10, "rtol": 0.0, **goal}
     start = np.zeros(len(A)) if start is None else start
     constant = 0.5 * float(b @ b)
-    return non_negative_minimiser(A @ A.T, -A @ b, start, total=1.0, constant=constant, **goal)
+    found = active_set(A @ A.T, -A @ b, None, start, total=1.0, constant=constant, **goal)
+    return None if found is None else found[0]
 
 
 def half_square(r):
@@ -73,3 +74,46 @@ def test_the_start_is_not_changed():
     start = np.ones(20)
     minimum(A, b, start)
     assert_allclose(start, 1.0)
+
+
+def capped_problem(n, d, seed, integers):
+    """A programme whose last column bounds the sum, as the curvature of the threshold does; caps of
+    sum above one, equal ones for every second seed.
+    """
+    rng = np.random.default_rng(seed)
+    A = rng.integers(0, 2, (n, d)) if integers else rng.standard_normal((n, d))
+    A = np.column_stack([A, -np.ones(n)]).astype(float)
+    b = np.append(0.1 * rng.standard_normal(d), -2.0)
+    equal = np.full(n, 1.0 / rng.integers(1, n + 1))
+    shares = equal if seed % 2 else np.minimum(rng.random(n) + 1.0 / n, 1.0)
+    return A @ A.T, -A @ b, shares, 0.5 * float(b @ b), rng
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 60),
+    d=st.integers(0, 30),
+    seed=st.integers(0, 10**6),
+    integers=st.booleans(),
+    warm=st.booleans(),
+)
+def test_caps(n, d, seed, integers, warm):
+    Q, h, shares, constant, rng = capped_problem(n, d, seed, integers)
+    start = rng.random(n) * (rng.random(n) < 0.5) * warm
+    goal = {"total": 1.0, "constant": constant, "atol": 1e-8}
+    found = active_set(Q, h, shares, start, rtol=0.0, **goal)
+    if found is None:
+        assert n <= d  # x = 0 can be the solution; the caps of one variable then need the others
+        return
+    x, free = found
+    assert x.min() >= 0.0
+    assert np.all(x <= shares * x.sum() * (1.0 + 1e-9))
+    between = (x > 0.0) & (x < shares * x.sum() * (1.0 - 1e-9))
+    assert np.all(free[between])
+    # The feasible points are the multiples of weights beta with sum one, at most the shares: x is
+    # the minimiser if the slope is zero along x, and not negative along any beta.
+    slope = Q @ x + h
+    order = np.argsort(slope)
+    lowest = np.diff(np.minimum(np.cumsum(shares[order]), 1.0), prepend=0.0)
+    assert abs(slope @ x) <= 1e-7
+    assert lowest @ slope[order] >= -1e-7

@@ -119,6 +119,9 @@ def _descend(Q, h, shares, x, state, total, constant, atol, rtol, most):  # type
             k += 1
         elif state[j] == _CAPPED:
             _cap(capped, Q, h, shares, j, 1.0)
+    refreshed = (
+        -1
+    )  # number of free variables after the factor was computed anew, with no step since
     k = _minimise_among(R, Q, h, shares, x, state, free, k, capped)
     for _ in range(most):
         if 1.0 - capped[n] <= _ROUNDING or (k == 0 and capped[n] > 0.0):
@@ -129,7 +132,15 @@ def _descend(Q, h, shares, x, state, total, constant, atol, rtol, most):  # type
         descent[refused] = 0.0
         j = int(np.argmax(descent))
         if not descent[j] > 0.0:
-            return False
+            if k == refreshed:
+                return False
+            # Only rounding errors of the factor are left: it is computed anew.
+            for i in range(k):
+                _append(R, Q, free, i, free[i])
+            refused[:] = False
+            k = refreshed = _minimise_among(R, Q, h, shares, x, state, free, k, capped)
+            continue
+        refreshed = -1
         before, state[j] = state[j], _FREE
         if before == _CAPPED:
             _cap(capped, Q, h, shares, j, -1.0)
@@ -205,7 +216,7 @@ def _minimise_among(R, Q, h, shares, x, state, free, k, capped):  # type: ignore
             j = free[i]
             if z[i] <= 0.0:
                 reached = x[j] / (x[j] - z[i]) if z[i] < x[j] else 0.0
-            elif k > 1 and z[i] > shares[j] * new_tau:
+            elif k > 1 and shares[j] < np.inf and z[i] > shares[j] * new_tau:
                 room = max(shares[j] * old_tau - x[j], 0.0)
                 reached = room / (room + z[i] - shares[j] * new_tau)
             else:

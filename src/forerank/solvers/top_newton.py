@@ -207,7 +207,7 @@ class _WorkingSetNewton:
             if not working.extend(predicted, x, active, most, reduce=reduce):
                 break
         if working.rows is solved.rows and working.is_large(solution.active):
-            working.reduce(solution.x, solution.active)
+            working.reduce(predicted, solution.x, solution.active)
         positive_sum = float(solution.x.sum()) > 0.0
         self.beta = solved.weights(solution.x) if positive_sum else top.threshold(predicted)[1]
         length = 1.0

@@ -74,9 +74,7 @@ class WorkingSet:
         """Add negatives on the wrong side of the threshold, at most about `most`; whether there
         were any.
         """
-        # The active negatives, whose weight is between its bounds, have the score of the threshold.
-        rows = self.rows
-        level = float(scores[rows[active]].mean() if active.any() else scores[rows].min())
+        rows, level = self.rows, self._level(scores, active)
         kind = np.zeros(scores.size, dtype=np.int8)
         kind[rows] = 1
         kind[self.full] = 2
@@ -84,7 +82,7 @@ class WorkingSet:
         if wrong.size == 0:
             return False
         if reduce and self.is_large(active, margin=30):
-            self.reduce(x, active)
+            self.reduce(scores, x, active)
         n_active = int(np.count_nonzero(active))
         room = max(_FEWEST_JOINING, min(n_active, max(most, n_active // 2)))
         if self.full.size:
@@ -98,13 +96,25 @@ class WorkingSet:
         self.rows = np.concatenate([self.rows, wrong])
         return True
 
-    def reduce(self, x: Vector, active: Mask) -> None:
-        """Remove the negatives whose weight is at one of its bounds."""
+    def reduce(self, scores: Vector, x: Vector, active: Mask) -> None:
+        """Remove the negatives whose weight is at one of its bounds, except those next to the
+        threshold.
+        """
         caps = self.caps
         share = x / max(float(x.sum()), 1e-300) * (1.0 - float(caps[self.full].sum()))
-        at_cap = ~active & (share > 0.5 * caps[self.rows])
+        kept = active.copy()
+        if self.full.size:
+            far = np.abs(scores[self.rows] - self._level(scores, active))
+            far[active] = np.inf
+            kept[largest(-far, max(_FEWEST_JOINING, int(np.count_nonzero(active))))] = True
+        at_cap = ~kept & (share > 0.5 * caps[self.rows])
         # The weights of the remaining rows must be able to complete the sum of one.
         left = 1.0 - float(caps[self.full].sum() + caps[self.rows[at_cap]].sum())
-        if 1e-9 < left < 0.999 * float(caps[self.rows[active]].sum()):
+        if 1e-9 < left < 0.999 * float(caps[self.rows[kept]].sum()):
             self.full = np.concatenate([self.full, self.rows[at_cap]])
-            self.rows = self.rows[active]
+            self.rows = self.rows[kept]
+
+    def _level(self, scores: Vector, active: Mask) -> float:
+        """The score of the threshold: that of the negatives whose weight is between its bounds."""
+        among = scores[self.rows]
+        return float(among[active].mean() if active.any() else among.min())
