@@ -36,6 +36,11 @@ __all__ = [
 ]
 
 
+# Largest difference of equal scores, relative to the largest score: the negatives that set the
+# threshold of a top objective tie up to rounding errors.
+_ROUNDING = 1e-12
+
+
 class available_or_remedy:
     """Decorator of a method that exists if `remedy(self)` is None; otherwise using it raises
     AttributeError with that text.
@@ -353,12 +358,16 @@ def refuse_weightless_class(weight: Vector | None, positive: Mask, classes: NDAr
 def prevalence_thresholds(
     scores: Vector, codes: NDArray[np.integer], weight: Vector | None, n_classes: int
 ) -> Vector:
-    """Thresholds that give each class as much weight as it has in y, midway between scores."""
+    """Thresholds that give each class as much weight as it has in y, midway between scores that
+    differ by more than rounding errors.
+    """
+    rounding = _ROUNDING * max(float(scores.max()), -float(scores.min()))
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
     if weight is None and n_classes == 2:
         # The last score below the threshold and the next above it, without a sort.
         below = np.partition(scores, goals - 1)[goals - 1]
-        above = np.array([np.min(scores, where=scores > score, initial=np.inf) for score in below])
+        tied = below + rounding
+        above = np.array([np.min(scores, where=scores > score, initial=np.inf) for score in tied])
     else:
         order = np.argsort(scores)
         if weight is not None:
@@ -368,5 +377,6 @@ def prevalence_thresholds(
         # The row with the last unit of weight below the threshold, as if rows were repeated.
         last = np.searchsorted(cumulated, goals - 1e-9 * goals[-1], side="left")
         below = ascending[np.minimum(last, order.size - 1)]
-        above = np.append(ascending, np.inf)[np.searchsorted(ascending, below, side="right")]
+        tied = below + rounding
+        above = np.append(ascending, np.inf)[np.searchsorted(ascending, tied, side="right")]
     return np.where(np.isinf(above), below, 0.5 * (below + np.where(np.isinf(above), 0.0, above)))
