@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from forerank import Ranker
 from forerank.selection import search as module
-from forerank.selection.search import smoothed
+from forerank.selection.candidates import penalty_curve
 from forerank.selection.training_rows import TrainingRows, stratified_order
 
 
@@ -40,9 +40,82 @@ def test_a_trial_on_a_sample_is_not_called_a_fold(data, monkeypatch, capsys):
     assert "fold 6" not in printed
 
 
-def test_means_are_smoothed_over_neighbours():
-    assert_allclose(smoothed(np.array([1.0, 0.0, 4.0])), [2 / 3, 1.25, 8 / 3])
-    assert_allclose(smoothed(np.array([np.nan, 2.0, 4.0])), [np.nan, 8 / 3, 10 / 3])
+class TestPenaltyCurve:
+    """What a selection compares."""
+
+    @staticmethod
+    def folds(means, spread=0.01, n=5):
+        """Results over folds with these means and independent deviations."""
+        noise = np.random.default_rng(0).standard_normal((n, len(means)))
+        return np.array(means) + spread * (noise - noise.mean(axis=0))
+
+    def test_the_definition(self):
+        results, ratio = self.folds([0.80, 0.802, 0.805, 0.70]), 0.25
+        means = results.mean(axis=0)
+        expected = []
+        for k in range(4):
+            values, weights = [means[k]], [1.0]
+            for j in (k - 1, k + 1):
+                if 0 <= j < 4:
+                    d = results[:, k] - results[:, j]
+                    t = d.mean() / np.sqrt((1 / 5 + ratio) * d.var(ddof=1))
+                    values.append(means[j])
+                    weights.append(0.5 * max(0.0, 1.0 - t**2))
+            expected.append(np.average(values, weights=weights))
+        assert_allclose(penalty_curve(results, ratio), expected)
+
+    def test_an_end_does_not_win_over_the_peak_beside_it(self):
+        # The best penalty lies between an end that is nearly as good and a steep decline.
+        curve = penalty_curve(self.folds([0.7291, 0.7372, 0.69, 0.6], spread=0.002), 0.25)
+        assert np.argmax(curve) == 1
+
+    def test_folds_of_unequal_difficulty_change_nothing(self):
+        results = self.folds([0.80, 0.802, 0.805, 0.70])
+        level = np.array([-0.2, 0.1, 0.05, 0.0, 0.05])[:, None]
+        assert_allclose(penalty_curve(results + level, 0.25), penalty_curve(results, 0.25))
+
+    def test_penalties_without_results_have_no_value_and_no_say(self):
+        results = self.folds([0.8, 0.81, 0.8, 0.79])
+        missing = results.copy()
+        missing[3, 0] = np.nan
+        curve = penalty_curve(missing, 0.25)
+        assert np.isnan(curve[0])
+        assert_allclose(curve[1:], penalty_curve(results[:, 1:], 0.25))
+
+    def test_one_fold_has_no_errors(self):
+        assert_allclose(penalty_curve(np.array([[0.7, 0.9, 0.8]]), 0.25), [0.7, 0.9, 0.8])
+
+
+class TestEnds:
+    """The ends of a path are dropped where they cannot win, and extended where they do."""
+
+    def test_a_path_is_extended_where_its_end_is_best(self):
+        # One informative direction among many: the best penalty is larger than any of the path.
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 200))
+        y = X.sum(axis=1) + 10.0 * rng.standard_normal(400) > 0
+        options = {"methods": ["pointwise-logistic"], "random_state": 0}
+        ranker = Ranker(alphas=10, **options).fit(X, y)
+        listed = Ranker(alphas=np.geomspace(10, 1e-7, 10), **options).fit(X, y)
+        assert ranker.best_alpha_ >= listed.best_alpha_
+        assert listed.cv_results_["alpha"].max() == 10.0
+        if ranker.best_alpha_ > 10.0:
+            assert ranker.best_score_ > listed.best_score_
+            assert "beyond" not in ranker.reason_ or ranker.best_alpha_ > 1000.0
+
+    def test_penalties_that_are_clearly_worse_are_dropped_at_both_ends(self, data):
+        X, y = data(3000)
+        X = np.hstack([X, np.random.default_rng(0).standard_normal((3000, 400))])
+        ranker = Ranker("auc", methods=["pointwise-logistic", "pairwise-logistic"], random_state=0)
+        results = ranker.fit(X, y).cv_results_
+        known = np.isfinite(results["mean_test_score"]).reshape(2, -1)
+        assert not known.all()
+        for candidate in known:
+            tried = np.flatnonzero(candidate)
+            assert_allclose(np.diff(tried), 1)
+        first = results["split0_test_score"]
+        best = first.reshape(2, -1)[known].max()
+        assert first.max() == best
 
 
 def test_the_first_rows_of_an_order_have_the_shares_of_the_classes():

@@ -29,16 +29,13 @@ class TestReason:
         return reason(search, best, place)
 
     def test_a_runner_up_with_a_higher_single_mean_is_not_called_next(self, data):
-        text = self.reason(data, [0.98, 0.996, 0.98], [0.7, 0.997, 0.8])
+        # The second one is averaged with its neighbours, which its folds do not show to differ.
+        wiggle = np.array([[0.0, 0.02, -0.02]]) * np.array([[1], [-1], [2], [-1], [-1]])
+        text = self.reason(data, [0.9, 0.996, 0.9], [0.984, 0.997, 0.986] + wiggle)
         assert text == (
             "Selected: pairwise-logistic (alpha 0.1), mean AUC 0.9960 in 5 folds; "
             "pointwise-logistic reached 0.9970 at its best single penalty, not significantly "
             "different."
-        )
-        text = self.reason(data, [0.9, 0.9, 0.9], [0.5, 0.999, 0.5])
-        assert (
-            "pointwise-logistic reached 0.9990 at its best single penalty, but less at the "
-            "neighbouring penalties." in text
         )
 
     def test_a_runner_up_behind(self, data):
@@ -91,14 +88,14 @@ class TestMoreRows:
         assert not curve["more_data_helps"]
 
 
-def test_a_measure_at_its_highest_does_not_select_the_end_of_the_path():
-    """If every penalty reaches the highest possible value, none beyond the largest is better."""
+def test_of_equal_penalties_the_largest_is_selected():
+    """If every penalty reaches the highest possible value, none beyond the largest is tried."""
     X = np.arange(100.0)[:, None]
     ranker = Ranker(
         methods=["pointwise-logistic", "pairwise-logistic"], alphas=5, random_state=0
     ).fit(X, X[:, 0] >= 60)
     assert ranker.best_score_ == 1.0
-    assert ranker.best_alpha_ == np.sort(np.unique(ranker.cv_results_["alpha"]))[2]
-    assert "pairwise-logistic reached the same in every fold" in ranker.reason_
-    assert "5 penalties reach the same mean; the middle one was selected" in ranker.reason_
+    assert ranker.best_alpha_ == ranker.cv_results_["alpha"].max() == 10.0
+    left_out = dict(zip(ranker.cv_results_["method"], ranker.cv_results_["left_out"], strict=True))
+    assert left_out["pairwise-logistic"] == "not better than pointwise-logistic on fold 1"
     assert "beyond" not in ranker.reason_

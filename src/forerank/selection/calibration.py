@@ -55,7 +55,7 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
 def calibration_splits(cv: Any, data: TrainingRows, seed: int) -> list[Split]:
     """Folds of `cv`, or five if it lists row numbers, whose training rows have both classes."""
     given = isinstance(cv, int | np.integer) or hasattr(cv, "split")
-    return make_splits(cv if given else _FOLDS, data, False, lambda: seed)[0]
+    return make_splits(cv if given else _FOLDS, data, lambda: seed)[0]
 
 
 def out_of_fold_scores(

@@ -62,7 +62,7 @@ _TWO_CLASSES = ("auc", "ap", "pos_at_top", "pauc", "recall")
 METHODS = {
     "pointwise-logistic": _pointwise("logistic", "logistic", _ALL),
     "pairwise-logistic": _pairwise("logistic", "logistic", _ALL),
-    "pairwise-squared-hinge": _pairwise("squared_hinge", "squared hinge", ("auc", "wmw", "ndcg")),
+    "pairwise-squared-hinge": _pairwise("squared_hinge", "squared hinge", ("wmw", "ndcg")),
     "pointwise-squared-hinge": _pointwise("squared_hinge", "squared hinge", _TWO_CLASSES),
     "pointwise-exponential": _pointwise("exponential", "exponential", ("pos_at_top",)),
     "top-1-percent": _top(1, ("pos_at_top",)),

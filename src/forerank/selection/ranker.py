@@ -48,10 +48,12 @@ class Ranker(BaseRanker):
     methods : "auto" or list of str, default="auto"
         Names from `method_names()`; "auto" tries those that are often the best for the measure.
     alphas : int or array-like, default=10
-        The penalties, or their number, from 10 to 1e-7 in equal ratios.
+        The penalties, or their number, from 10 to 1e-7 in equal ratios. If a number is given and
+        the largest or the smallest is the best, larger or smaller ones are tried as well.
     cv : int, splitter or iterable, default=5
-        Folds; an integer means stratified folds, or folds of complete groups if there are groups.
-        There are never more than rows of the smaller class.
+        Folds; an integer means stratified folds, of complete groups if there are groups. There are
+        never more than rows of the smaller class. Below 1,000 rows they are repeated with other
+        folds, up to four times.
     scale : bool, default=True
         Whether columns are scaled inside the folds: to unit variance, sparse ones to a largest
         absolute value of 1.
@@ -92,8 +94,9 @@ class Ranker(BaseRanker):
     cv_results_ : dict
         "method", "alpha", "split0_test_score", ..., "mean_test_score", "std_test_score",
         "rank_test_score", "mean_fit_time", "left_out": an entry for each method and alpha. NaN
-        where nothing was measured; "left_out" is the reason. The selection compares means over an
-        alpha and its two neighbours, which are less noisy.
+        where nothing was measured; "left_out" is the reason, if a method was dropped. The
+        selection compares means that are averaged with those of the two neighbouring alphas, as
+        far as the folds do not show that these differ; of equal ones the largest alpha is selected.
     calibration_ : array of shape (2,)
         Slope and offset: the probability is 1 / (1 + exp(-(slope * score + offset))). Only with
         `calibrate`, which also shifts `intercept_` so that a score is positive if the probability
@@ -111,9 +114,10 @@ class Ranker(BaseRanker):
 
     Notes
     -----
-    Cost: folds x methods paths of penalties, each two to four times one fit. Methods that trail by
-    three standard errors on the first folds are dropped; above 20,000 training rows, methods are
-    first compared on 8,000 of them.
+    Cost: folds x methods paths of penalties, each two to four times one fit. Methods that are not
+    better than another one by three standard errors on the first folds are dropped, and so are
+    penalties at the ends of a path; above 20,000 training rows, methods are first compared on 8,000
+    of them.
 
     Examples
     --------
@@ -217,7 +221,7 @@ class Ranker(BaseRanker):
             warnings.simplefilter("ignore", UserWarning)
             search.run()
             selected, position = search.best()
-            alpha = float(alphas[position])
+            alpha = float(search.alphas[position])
             self.learning_curve_ = learning_curve(search, selected, alpha)
         self.best_method_, self.best_alpha_ = selected.name, alpha
         self.best_score_ = float(selected.means[position])

@@ -1,13 +1,14 @@
 """State of the search of `Ranker`: folds, candidate methods along paths of penalties, and which
 candidates are still active.
 
-Each method is fitted along a path of penalties, which costs little more than one fit. Methods that
-are clearly worse after the first folds are dropped. Results depend on the clock only through a time
-budget.
+Each method is fitted along a path of penalties, which costs little more than one fit. After the
+first folds, methods that are clearly worse are dropped, and so are the penalties at both ends of a
+path. A path whose end is selected is extended beyond it. Results depend on the clock only through a
+time budget.
 """
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from inspect import signature
 from time import perf_counter
 from typing import Any
@@ -19,11 +20,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from forerank._typing import Index, Vector
+from forerank._validation import is_integer
 from forerank.design import make_design
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
+from forerank.selection.candidates import Candidate, drop_clearly_worse, penalty_curve
 from forerank.selection.methods import (
     METHODS,
     fitted_scaler,
@@ -34,57 +37,25 @@ from forerank.selection.methods import (
 from forerank.selection.training_rows import (
     Split,
     TrainingRows,
-    assign_blocks,
     make_splits,
     stratified_order,
     stratified_sample,
 )
 
-__all__ = ["Candidate", "Search", "best_positions", "smoothed", "with_loose_tolerance"]
+__all__ = ["Candidate", "Search", "best_positions", "with_loose_tolerance"]
 
-# Test rows are split into this many blocks; a method is dropped when it trails the best one by this
-# many standard errors of their mean difference over the blocks.
-_BLOCKS = 8
-_STANDARD_ERRORS = 3.0
+# Folds of few rows are repeated, with other folds, up to this many rows in all.
+_ROWS_OF_REPEATS = 2_000
+_MOST_REPEATS = 4
 # Above this many training rows, methods are first tried on a sample of them of this size.
 _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 # Tolerances of fits within the folds, by stopping criterion: measures do not change below them.
-_LOOSE_TOL = {"gradient": 3e-3, "gap": 1e-3}
+_LOOSE_TOL = {"gradient": 1e-2, "gap": 1e-3}
+# Penalties beyond an end of the path that are tried at most.
+_MOST_EXTENSIONS = 3
 # Penalty if there are no folds to compare penalties on.
 _DEFAULT_ALPHA = 1e-3
-
-
-@dataclass
-class Candidate:
-    """A method on the columns or on a feature map, and its results: a row per fold, a column per
-    alpha.
-    """
-
-    method: str
-    map: str | None
-    ranker: Any
-    results: Vector
-    seconds: float = 0.0
-    fits: int = 0
-    dropped: str | None = None  # reason why it is no longer tried
-    # Test scores of the penalty with the highest value, by number of the fold.
-    test_scores: dict[int, Vector] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.method if self.map is None else f"{self.map}: {self.method}"
-
-    @property
-    def measured(self) -> Vector:
-        """Results of the folds that have any."""
-        return self.results[np.isfinite(self.results).any(axis=1)]
-
-    @property
-    def means(self) -> Vector:
-        """Means over the folds, by alpha; NaN for penalties that lack a fold the candidate has."""
-        values = self.measured
-        return values.mean(axis=0) if values.size else np.full(self.results.shape[1], np.nan)
 
 
 class Search:
@@ -117,7 +88,12 @@ class Search:
         self.measure = measure.for_rows(n, n, grouped=data.group is not None)
         self.maps = named_feature_maps(ranker.maps, self._seed())
         self._sample()
-        self.splits, notes = make_splits(ranker.cv, self.data, graded, self._seed)
+        repeats = 1
+        if is_integer(ranker.cv):
+            repeats = min(_MOST_REPEATS, max(1, _ROWS_OF_REPEATS // self.data.y.size))
+        self.splits, notes = make_splits(ranker.cv, self.data, self._seed, repeats=repeats)
+        # Folds that are no repetition of others.
+        self.n_folds = len(self.splits) // repeats
         self.notes += notes
         self.candidates = self._make_candidates()
 
@@ -182,14 +158,23 @@ class Search:
         several = len(self.candidates) > 1
         if several and folds and self.splits[0].train.size > _MANY_ROWS:
             self._trial()
-        # The first two folds one by one, since candidates may be dropped after each.
-        rounds = [[k] for k in folds[:2]] + [list(folds[2:])] if several else [list(folds)]
+        # The first two folds one by one, and repeated folds after all others, since candidates may
+        # be dropped after each round.
+        rounds = [list(folds)]
+        if several:
+            rounds = [[k] for k in folds[:2]] + [list(folds[2 : self.n_folds])]
+            rounds += [list(folds[self.n_folds :])]
         done: list[int] = []
         for numbers in filter(None, rounds):
-            self._fit_round(self.candidates, {k: self.splits[k] for k in numbers})
+            some_follow = len(done) + len(numbers) < len(folds)
+            splits = {k: self.splits[k] for k in numbers}
+            self._fit_round(self.candidates, splits, keep_scores=some_follow)
             done += numbers
-            if several and len(done) < len(folds):
+            if some_follow:
                 self._drop(self.candidates, {k: self.splits[k] for k in done})
+        for candidate in self.candidates:
+            candidate.test_scores.clear()
+        self._extend()
 
     def _trial(self) -> None:
         """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
@@ -198,13 +183,17 @@ class Search:
         split = Split(train[order[:_TRIAL_ROWS]], test, "a sample of the rows")
         empty = np.full((1, self.alphas.size), np.nan)
         trial = [replace(c, results=empty.copy(), test_scores={}) for c in self.candidates]
-        self._fit_round(trial, {0: split})
+        self._fit_round(trial, {0: split}, keep_scores=True)
         self._drop(trial, {0: split})
         for candidate, tried in zip(self.candidates, trial, strict=True):
             candidate.dropped = tried.dropped
+            # More rows need a weaker penalty: only strong ones are dropped for all rows.
+            candidate.tried = slice(tried.tried.start, None)
             candidate.seconds, candidate.fits = tried.seconds, tried.fits
 
-    def _fit_round(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
+    def _fit_round(
+        self, candidates: list[Candidate], splits: dict[int, Split], *, keep_scores: bool = False
+    ) -> None:
         """Fit each active candidate on these splits, and keep its results."""
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
@@ -219,7 +208,8 @@ class Search:
                             raise
                         candidate.dropped = f"the map fails: {error}"
                 if candidate.dropped is None:
-                    tasks.append((candidate, number, split.label, *prepared[candidate.map]))
+                    rows = prepared[candidate.map]
+                    tasks.append((candidate, number, split.label, *rows, keep_scores))
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
             delayed(self._fit_path)(*task) for task in tasks
         )
@@ -236,7 +226,13 @@ class Search:
         return train, test
 
     def _fit_path(
-        self, candidate: Candidate, number: int, label: str, train: TrainingRows, test: TrainingRows
+        self,
+        candidate: Candidate,
+        number: int,
+        label: str,
+        train: TrainingRows,
+        test: TrainingRows,
+        keep_scores: bool,
     ) -> None:
         """Fit along the path of penalties, and evaluate each fit on the test rows."""
         if self.is_late() and (candidate is not self.candidates[0] or number > 0):
@@ -244,17 +240,18 @@ class Search:
         begin = perf_counter()
         values = candidate.results[number]
         design = make_design(test.X)
+        alphas = self.alphas[candidate.tried]
         path = with_loose_tolerance(candidate.ranker).iter_path(
-            train.X, train.y, self.alphas, **train.fit_arguments(candidate.ranker)
+            train.X, train.y, alphas, **train.fit_arguments(candidate.ranker)
         )
-        best = -np.inf
-        for position, fitted in enumerate(path):
+        kept = {}
+        for position, fitted in zip(range(self.alphas.size)[candidate.tried], path, strict=True):
             candidate.fits += 1
             scores = design.scores(fitted.coef_[0])
             values[position] = test.evaluate(self.measure, scores, self.list_rows)
-            if values[position] > best:
-                best = values[position]
-                candidate.test_scores[number] = scores
+            kept[position] = scores
+        if keep_scores:
+            candidate.test_scores[number] = kept
         now = perf_counter()
         candidate.seconds += now - begin
         if self.ranker.verbose:
@@ -267,65 +264,56 @@ class Search:
         budget = self.ranker.time_budget
         return budget is not None and perf_counter() - self.begin > budget
 
-    # --- Elimination ---
-
     def _drop(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
-        """Drop the candidates that are clearly worse than the best one on the same test rows."""
+        """Drop what is clearly worse than the best fit, and candidates without scores."""
         numbers = [k for k in splits if any(k in c.test_scores for c in candidates)]
-        active = [
-            c for c in candidates if c.dropped is None and all(k in c.test_scores for k in numbers)
-        ]
-        for candidate in candidates:
-            without = candidate.dropped is None and candidate not in active
-            if active and without and not self.is_late():
-                candidate.dropped = "gives no scores"
-        if not active or not numbers:
-            return
-        measured = [k for k in numbers if all(np.isfinite(c.results[k]).any() for c in active)]
+        tests = {k: self.data.labels(splits[k].test) for k in numbers}
+        where = next(iter(splits.values())).label
+        if not self.is_late() and numbers:
+            for candidate in candidates:
+                if candidate.dropped is None and not all(k in candidate.test_scores for k in tests):
+                    candidate.dropped = "gives no scores"
+        drop_clearly_worse(candidates, tests, self.measure, self.list_rows, where)
 
-        def highest(candidate: Candidate) -> float:
-            return float(np.mean([np.nanmax(candidate.results[k]) for k in measured]))
+    # --- Beyond the ends ---
 
-        leader = max(active, key=highest)
-        for candidate in active:
-            if candidate is leader:
-                continue
-            parts = [self._block_differences(leader, candidate, k, splits[k]) for k in measured]
-            differences = np.concatenate(parts)
-            differences = differences[np.isfinite(differences)]
-            if differences.size < 4:
-                continue
-            error = float(differences.std(ddof=1)) / np.sqrt(differences.size)
-            behind = float(differences.mean())
-            if behind > _STANDARD_ERRORS * error and behind > 0.0:
-                where = splits[numbers[0]].label
-                candidate.dropped = f"behind {leader.name} by {behind:.2g} on {where}"
+    def _extend(self) -> None:
+        """Extend the path beyond an end that is selected, as long as the curve rises there.
 
-    def _block_differences(
-        self, leader: Candidate, other: Candidate, number: int, split: Split
-    ) -> Vector:
-        """The measure of the leader less that of the other, on each block of the test rows."""
-        test = self.data.labels(split.test)
-        block = assign_blocks(test, _BLOCKS, np.random.default_rng(0))
-        differences = np.full(_BLOCKS, np.nan)
-        for k in range(_BLOCKS):
-            rows = np.flatnonzero(block == k)
-            if rows.size > 1:
-                first, second = (
-                    test.labels(rows).evaluate(
-                        self.measure, c.test_scores[number][rows], self.list_rows
-                    )
-                    for c in (leader, other)
-                )
-                differences[k] = first - second
-        return differences
+        Penalties that the user listed are all there are.
+        """
+        for _ in range(_MOST_EXTENSIONS if is_integer(self.ranker.alphas) else 0):
+            selected, position = self.best()
+            if self.is_late() or not self.rises_beyond(selected, position):
+                return
+            inner, place = (1, 0) if position == 0 else (position - 1, position + 1)
+            ratio = self.alphas[position] / self.alphas[inner]
+            self._insert(place, self.alphas[position] * min(max(ratio, 0.1), 10.0))
+            selected.tried = slice(place, place + 1)
+            self._fit_round([selected], dict(enumerate(self.splits)))
+
+    def rises_beyond(self, candidate: Candidate, position: int) -> bool:
+        """Whether a position is an end of the path at which the curve still rises.
+
+        Not where the penalty next to the end was dropped because it changes nothing.
+        """
+        last = self.alphas.size - 1
+        if last < 2 or position not in (0, last):
+            return False
+        curve = self.curve(candidate)
+        return bool(curve[position] > curve[1 if position == 0 else last - 1])
+
+    def _insert(self, position: int, alpha: float) -> None:
+        """Insert a penalty, without results so far."""
+        self.alphas = np.insert(self.alphas, position, alpha)
+        for candidate in self.candidates:
+            candidate.results = np.insert(candidate.results, position, np.nan, axis=1)
 
     # --- Results ---
 
     def best(self) -> tuple[Candidate, int]:
-        """The candidate and the position of the penalty with the highest smoothed mean.
-
-        Of penalties with the same mean, such as the highest possible one, the middle one.
+        """The candidate and the position of the penalty where its curve is highest; of equally
+        high ones the largest penalty.
         """
         finished = [c for c in self.candidates if c.dropped is None and np.isfinite(c.means).any()]
         if not finished:
@@ -333,10 +321,14 @@ class Search:
             return self.candidates[0], int(nearest)
         most = max(len(c.measured) for c in finished)
         finished = [c for c in finished if len(c.measured) == most]
-        smooth = [smoothed(c.means) for c in finished]
-        winner = int(np.argmax([np.nanmax(values) for values in smooth]))
-        ties = best_positions(smooth[winner])
-        return finished[winner], int(ties[(ties.size - 1) // 2])
+        curves = [self.curve(c) for c in finished]
+        winner = int(np.argmax([np.nanmax(curve) for curve in curves]))
+        return finished[winner], int(best_positions(curves[winner])[0])
+
+    def curve(self, candidate: Candidate) -> Vector:
+        """The values by which penalties and candidates are compared."""
+        split = self.splits[0]
+        return penalty_curve(candidate.measured, split.test.size / split.train.size)
 
     def table(self) -> dict[str, Any]:
         """`cv_results_` of the ranker: an entry per candidate and penalty."""
@@ -373,16 +365,3 @@ def with_loose_tolerance(ranker: Any) -> Any:
 def best_positions(values: Vector) -> Index:
     """Positions of the highest value, up to rounding errors."""
     return np.flatnonzero(values >= np.nanmax(values) - 1e-12)
-
-
-def smoothed(values: Vector) -> Vector:
-    """Each value with weight 2, averaged with its finite neighbours of weight 1."""
-    total, weight = np.zeros(values.size), np.zeros(values.size)
-    for shift, share in ((-1, 1.0), (0, 2.0), (1, 1.0)):
-        moved = np.full(values.size, np.nan)
-        low, high = max(0, shift), min(values.size, values.size + shift)
-        moved[low:high] = values[low - shift : high - shift]
-        known = np.isfinite(moved)
-        total[known] += share * moved[known]
-        weight[known] += share
-    return np.where(np.isfinite(values), total / np.maximum(weight, 1.0), np.nan)

@@ -13,7 +13,6 @@ from forerank.selection.search import (
     Candidate,
     Search,
     best_positions,
-    smoothed,
     with_loose_tolerance,
 )
 from forerank.selection.training_rows import stratified_order
@@ -50,10 +49,12 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
         text += f" Dropped early: {', '.join(dropped)}."
     if search.is_late():
         text += " The time budget ended the search."
-    ties = best_positions(smoothed(means))
+    curve = search.curve(selected)
+    ties = best_positions(curve)
+    last = search.alphas.size - 1
     if ties.size > 1:
-        text += f" {ties.size} penalties reach the same mean; the middle one was selected."
-    elif search.alphas.size > 2 and position in (0, search.alphas.size - 1):
+        text += f" {ties.size} penalties reach the same mean; the largest one was selected."
+    elif last > 1 and position in (0, last) and search.rises_beyond(selected, position):
         end = "largest" if position == 0 else "smallest"
         text += f" The {end} alpha was selected; one beyond it may be better."
     return text + notes
@@ -63,10 +64,10 @@ def _runner_up(search: Search, selected: Candidate, position: int, others: list[
     """The best of the others, and whether it differs significantly.
 
     Its best mean may be higher than that of the selected one, since means are compared after
-    smoothing over neighbouring penalties.
+    averaging with those of neighbouring penalties.
     """
-    second = max(others, key=lambda c: float(np.nanmax(smoothed(c.means))))
-    k = int(np.nanargmax(smoothed(second.means)))
+    second = max(others, key=lambda c: float(np.nanmax(search.curve(c))))
+    k = int(np.nanargmax(search.curve(second)))
     higher = second.means[k] > selected.means[position]
     if higher:
         k = int(np.nanargmax(second.means))
@@ -93,7 +94,7 @@ def learning_curve(search: Search, selected: Candidate, alpha: float) -> dict[st
     data would help.
     """
     none = {"rows": [], "scores": [], "std": [], "more_data_helps": False}
-    folds = [k for k in range(len(search.splits)) if np.isfinite(selected.results[k]).any()]
+    folds = [k for k in range(search.n_folds) if np.isfinite(selected.results[k]).any()]
     smallest = np.unique(search.data.y, return_counts=True)[1].min()
     if search.is_late():
         return none | {"sentence": "The time budget left no time for a learning curve."}

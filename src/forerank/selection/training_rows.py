@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
-from forerank._text import counted
 from forerank._typing import Index, Vector
 from forerank._validation import check_number
+from forerank.data.folds import TooFewRowsError, make_folds
 from forerank.metrics.registry import Measure
 
 __all__ = [
@@ -72,32 +71,21 @@ class Split:
 
 
 def make_splits(
-    cv: Any, data: TrainingRows, graded: bool, seed: Callable[[], int]
+    cv: Any, data: TrainingRows, seed: Callable[[], int], *, repeats: int = 1
 ) -> tuple[list[Split], list[str]]:
     """Folds whose training rows have two classes, and notes for the user; no folds if there are too
-    few rows.
+    few rows. A number of folds may be repeated, with other seeds.
     """
-    notes: list[str] = []
     if isinstance(cv, int | np.integer):
         check_number("cv", int(cv), low=2, integer=True)
-        kind: Any = StratifiedKFold
-        if data.group is not None:
-            kind, most = GroupKFold, np.unique(data.group).size
-        elif graded:  # stratified folds would fail for a grade of a single row
-            kind, most = KFold, data.y.size // 2
-        else:
-            most = int(np.unique(data.y, return_counts=True)[1].min())
-            if most < cv:
-                notes.append(f"the smaller class has {counted(most, 'row')} only")
-        if most < 2:
-            return [], notes
-        splitter = kind(min(int(cv), most), shuffle=True, random_state=seed())
-    else:
-        splitter = check_cv(cv, data.y, classifier=True)
-    pairs = [
-        (np.asarray(train), np.asarray(test))
-        for train, test in splitter.split(data.X, data.y, data.group)
-    ]
+    pairs, notes = [], []
+    for _ in range(repeats):
+        try:
+            folds = make_folds(cv, data.y, data.group, seed())
+        except TooFewRowsError as error:
+            return [], [str(error).rstrip(".")]
+        pairs += folds.splits
+        notes = folds.notes
     pairs = [(train, test) for train, test in pairs if np.unique(data.y[train]).size > 1]
     return [Split(*pair, f"fold {number}") for number, pair in enumerate(pairs, 1)], notes
 

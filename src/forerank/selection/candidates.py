@@ -1,0 +1,175 @@
+"""Candidates of a search, and the test by which those that are clearly worse are dropped."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from forerank._typing import Vector
+from forerank.metrics.registry import Measure
+from forerank.selection.training_rows import TrainingRows, assign_blocks
+
+__all__ = ["Candidate", "drop_clearly_worse", "penalty_curve"]
+
+# Until there are enough folds, test rows are split into this many blocks. A method is dropped when
+# the best one is surely not worse by more than a negligible difference: by this many standard
+# errors of their mean difference over the blocks, or the folds. Penalties at the ends of a path are
+# dropped in the same way when compared with the best one of the path.
+_ENOUGH_FOLDS = 5
+_BLOCKS = 8
+_ERRORS = 3.0
+_ERRORS_OF_PENALTIES = 2.0
+_NEGLIGIBLE = 5e-4
+
+
+@dataclass
+class Candidate:
+    """A method on the columns or on a feature map, and its results: a row per fold, a column per
+    alpha.
+    """
+
+    method: str
+    map: str | None
+    ranker: Any
+    results: Vector
+    seconds: float = 0.0
+    fits: int = 0
+    dropped: str | None = None  # reason why it is no longer tried
+    # Positions of the penalties that are still tried.
+    tried: slice = field(default_factory=lambda: slice(None))
+    # Test scores by number of the fold and position of the alpha, until candidates are compared.
+    test_scores: dict[int, dict[int, Vector]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.method if self.map is None else f"{self.map}: {self.method}"
+
+    @property
+    def measured(self) -> Vector:
+        """Results of the folds that have any."""
+        return self.results[np.isfinite(self.results).any(axis=1)]
+
+    @property
+    def means(self) -> Vector:
+        """Means over the folds, by alpha; NaN for penalties that lack a fold the candidate has."""
+        values = self.measured
+        return values.mean(axis=0) if values.size else np.full(self.results.shape[1], np.nan)
+
+
+def penalty_curve(results: Vector, ratio: float) -> Vector:
+    """Means over the folds along the penalties, each averaged with its two neighbours as far as
+    the folds do not show that they differ.
+
+    A neighbour counts half, times 1 - t^2 for |t| < 1: t is the mean of the paired differences
+    over the folds in units of their corrected standard error (Nadeau and Bengio 2003). So noise is
+    averaged, a steep decline beside the best penalty does not count against it, and a penalty at
+    the end of the path has no advantage from having one neighbour only.
+
+    Parameters
+    ----------
+    results : array of shape (n_folds, n_alphas)
+        NaN where nothing was measured.
+    ratio : float
+        Test rows over training rows of a fold.
+
+    Examples
+    --------
+    >>> folds = np.array([[0.71, 0.74, 0.60], [0.72, 0.73, 0.61], [0.70, 0.75, 0.59]])
+    >>> penalty_curve(folds, 0.5).round(3)
+    array([0.71, 0.74, 0.6 ])
+    """
+    means = results.mean(axis=0)
+    total, weight = means.copy(), np.ones(means.size)
+    differences = results[:, 1:] - results[:, :-1]
+    step = differences.mean(axis=0)
+    error = np.zeros(step.size)
+    if len(results) > 1:
+        error = differences.std(axis=0, ddof=1) * np.sqrt(1.0 / len(results) + ratio)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = 0.5 * np.maximum(0.0, 1.0 - np.square(step / error))
+    share[~np.isfinite(share)] = 0.0
+    known = share > 0.0
+    for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        total[here][known] += (share * means[there])[known]
+        weight[here][known] += share[known]
+    return total / weight
+
+
+class _BlockValues:
+    """The measure of scores on each block of the test rows of a fold."""
+
+    def __init__(self, test: TrainingRows, measure: Measure, list_rows: int) -> None:
+        block = assign_blocks(test, _BLOCKS, np.random.default_rng(0))
+        rows = [np.flatnonzero(block == k) for k in range(_BLOCKS)]
+        self._parts = [(each, test.labels(each)) for each in rows]
+        self._measure, self._list_rows = measure, list_rows
+
+    def of(self, scores: Vector) -> Vector:
+        return np.array(
+            [
+                part.evaluate(self._measure, scores[rows], self._list_rows)
+                if rows.size > 1
+                else np.nan
+                for rows, part in self._parts
+            ]
+        )
+
+
+def drop_clearly_worse(
+    candidates: list[Candidate],
+    tests: dict[int, TrainingRows],
+    measure: Measure,
+    list_rows: int,
+    where: str,
+) -> None:
+    """Drop the candidates, and the penalties at the ends of their paths, that are clearly worse
+    than the best fit.
+
+    `tests` are the labels of the test rows by number of the fold, `where` names the rows in the
+    reason.
+    """
+    active = [c for c in candidates if c.dropped is None and all(k in c.test_scores for k in tests)]
+    folds = [k for k in tests if all(np.isfinite(c.results[k]).any() for c in active)]
+    if not active or not folds:
+        return
+    few = len(folds) < _ENOUGH_FOLDS
+    blocks = [_BlockValues(tests[k], measure, list_rows) for k in folds] if few else []
+
+    def values(candidate: Candidate, position: int) -> Vector:
+        if not few:
+            return candidate.results[folds, position]
+        scores = (candidate.test_scores[k][position] for k in folds)
+        return np.concatenate([each.of(s) for each, s in zip(blocks, scores, strict=True)])
+
+    means = [c.results[folds].mean(axis=0) for c in active]
+    summits = [int(np.nanargmax(mean)) for mean in means]
+    heights = [values(c, summit) for c, summit in zip(active, summits, strict=True)]
+    first = int(np.argmax([np.nanmax(mean) for mean in means]))
+    for k, (candidate, summit, height) in enumerate(zip(active, summits, heights, strict=True)):
+        if k != first and _is_surely_above(heights[first] - height, -_NEGLIGIBLE):
+            behind = float(np.nanmean(heights[first] - height))
+            how = f"behind {active[first].name} by {behind:.2g}"
+            if behind <= _NEGLIGIBLE:
+                how = f"not better than {active[first].name}"
+            candidate.dropped = f"{how} on {where}"
+            continue
+        left = list(range(candidate.results.shape[1])[candidate.tried])
+        for end in (0, -1):
+            while left[end] != summit and _is_surely_above(
+                height - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
+            ):
+                del left[end]
+        while left[-1] != summit and _is_surely_above(  # weak penalties that change nothing
+            values(candidate, left[-2]) - values(candidate, left[-1]), -_NEGLIGIBLE / 5
+        ):
+            del left[-1]
+        candidate.tried = slice(left[0], left[-1] + 1)
+
+
+def _is_surely_above(differences: Vector, bound: float, errors: float = _ERRORS) -> bool:
+    """Whether the mean of the differences is above the bound by this many standard errors."""
+    known = differences[np.isfinite(differences)]
+    if known.size < 4:
+        return False
+    error = float(known.std(ddof=1)) / np.sqrt(known.size)
+    return float(known.mean()) - bound > errors * error
