@@ -31,7 +31,7 @@ class TestReason:
     def test_a_runner_up_with_a_higher_single_mean_is_not_called_next(self, data):
         # The second one is averaged with its neighbours, which its folds do not show to differ.
         wiggle = np.array([[0.0, 0.02, -0.02]]) * np.array([[1], [-1], [2], [-1], [-1]])
-        text = self.reason(data, [0.9, 0.996, 0.9], [0.984, 0.997, 0.986] + wiggle)
+        text = self.reason(data, [0.9, 0.996, 0.9], np.array([0.984, 0.997, 0.986]) + wiggle)
         assert text == (
             "Selected: pairwise-logistic (alpha 0.1), mean AUC 0.9960 in 5 folds; "
             "pointwise-logistic reached 0.9970 at its best single penalty, not significantly "

@@ -78,10 +78,11 @@ def make_splits(
     """
     if isinstance(cv, int | np.integer):
         check_number("cv", int(cv), low=2, integer=True)
+    group = None if data.group is None else data.group.astype(np.intp)
     pairs, notes = [], []
     for _ in range(repeats):
         try:
-            folds = make_folds(cv, data.y, data.group, seed())
+            folds = make_folds(cv, data.y, group, seed())
         except TooFewRowsError as error:
             return [], [str(error).rstrip(".")]
         pairs += folds.splits
