@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.utils import check_array
 
 from forerank._validation import (
     check_number,
     check_weights,
     is_integer,
     is_number,
+    is_valid_array,
+    is_valid_labels,
     refuse_invalid_weights,
 )
 
@@ -42,3 +46,42 @@ def test_equal_weights_are_none_and_extreme_ones_are_rescaled():
     assert check_weights([2.0, 2.0], 2) is None
     assert check_weights(3.0, 2) is None
     np.testing.assert_allclose(check_weights([1e-300, 2e-300], 2), [0.5, 1.0])
+
+
+class TestPlainArrays:
+    """Arrays that need none of scikit-learn's checks, and those that do."""
+
+    def test_valid(self):
+        X = np.arange(6.0).reshape(3, 2)
+        for valid in (X, X.astype(np.float32), np.asfortranarray(X), X[::2], X[:, ::-1]):
+            assert is_valid_array(valid)
+            assert check_array(valid, dtype=[np.float64, np.float32]) is valid
+
+    @pytest.mark.parametrize(
+        "X",
+        [
+            [[1.0, 2.0]],
+            np.ones(3),
+            np.ones((2, 2), dtype=int),
+            np.ones((2, 2), dtype=">f8"),
+            np.ones((0, 2)),
+            np.ones((2, 0)),
+            np.array([[1.0, np.nan]]),
+            np.array([[1.0, np.inf]]),
+            np.array([[np.inf, -np.inf]]),
+            np.full((2, 2), 1e308),
+            np.ma.ones((2, 2)),
+            sp.csr_array(np.eye(2)),
+        ],
+        ids=repr,
+    )
+    def test_others(self, X):
+        assert not is_valid_array(X)
+
+    def test_labels(self):
+        assert is_valid_labels(np.array([0, 1]), 2)
+        assert is_valid_labels(np.array([0.5, 1.0]), 2)
+        assert is_valid_labels(np.array([True, False]), 2)
+        for y in ([0, 1], np.array(["a", "b"]), np.array([0.0, np.nan]), np.ones((2, 1))):
+            assert not is_valid_labels(y, 2)
+        assert not is_valid_labels(np.ones(3), 2)

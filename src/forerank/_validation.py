@@ -20,6 +20,8 @@ __all__ = [
     "encode_classes",
     "is_integer",
     "is_number",
+    "is_valid_array",
+    "is_valid_labels",
     "refuse_invalid_weights",
     "stacklevel_outside",
 ]
@@ -102,6 +104,27 @@ def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
             return np.array([low, high]), upper.astype(np.int8)
     check_classification_targets(y)
     return np.unique(y, return_inverse=True)
+
+
+def is_valid_array(X: Any) -> TypeGuard[NDArray[np.floating]]:
+    """Whether X is a NumPy array of rows and columns in single or double precision without NaN or
+    infinity: then scikit-learn's checks, which take longer than some fits, change nothing.
+
+    False also where the sum of all numbers overflows.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0:
+        return False
+    if X.dtype != np.float64 and X.dtype != np.float32:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
+def is_valid_labels(y: Any, n_rows: int) -> bool:
+    """Whether y is a NumPy array with n_rows numbers, none of them NaN or infinite."""
+    if type(y) is not np.ndarray or y.shape != (n_rows,) or y.dtype.kind not in "biuf":
+        return False
+    return y.dtype.kind != "f" or bool(np.isfinite(y).all())
 
 
 def stacklevel_outside() -> int:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forerank import PairwiseRanker, PointwiseRanker, metrics
+from forerank.estimators.base import prevalence_thresholds
 from linear_rankers import LOSSES, RANKERS
 from tables import graded_rows
 
@@ -225,6 +226,23 @@ class TestBadInput:
             ranker.fit(self.X[:, :3], self.y)
 
 
+class TestThresholds:
+    @pytest.mark.parametrize("decimals", [0, 1, 12])
+    @pytest.mark.parametrize("share", [0.001, 0.3, 0.999])
+    def test_midway_above_the_last_of_the_lower_class(self, decimals, share):
+        rng = np.random.default_rng(0)
+        scores = np.round(rng.standard_normal(200), decimals)
+        codes = (np.arange(200) >= max(200 * share, 1)).astype(np.int8)
+        n_lower = int(np.sum(codes == 0))
+        ascending = np.sort(scores)
+        below = ascending[n_lower - 1]
+        higher = ascending[ascending > below]
+        expected = (below + higher[0]) / 2 if higher.size else below
+        assert_allclose(prevalence_thresholds(scores, codes, None, 2), [expected])
+        # Weights of one take the way of unequal weights.
+        assert_allclose(prevalence_thresholds(scores, codes, np.ones(200), 2), [expected])
+
+
 class TestScikitLearn:
     X, y = graded_rows(n=400)
 
@@ -342,3 +360,15 @@ class TestScikitLearn:
                 params={"qid": np.arange(400)},
                 error_score="raise",
             )
+
+    def test_an_array_after_a_table_has_no_names(self):
+        X, y = np.random.default_rng(0).standard_normal((50, 2)), np.arange(50) % 2
+        ranker = PairwiseRanker().fit(pd.DataFrame(X, columns=["a", "b"]), y)
+        assert ranker.feature_names_in_.tolist() == ["a", "b"]
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            ranker.decision_function(X)
+        ranker.fit(X, y)
+        assert not hasattr(ranker, "feature_names_in_")
+        assert ranker.n_features_in_ == 2
+        with pytest.raises(ValueError, match="X has 1 features"):
+            ranker.decision_function(X[:, :1])

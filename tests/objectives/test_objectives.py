@@ -68,6 +68,18 @@ class TestPointwise:
             full = there.curvature_matrix(np.eye(300))
             assert_allclose(np.diag(full), there.curvature_diagonal(), rtol=1e-9)
 
+    def test_profiled_at_equal_scores(self, loss, rows):
+        _, positive, w, _ = rows
+        for weight in (None, w):
+            profiled = Profiled(Pointwise(positive, loss, weight=weight))
+            for level in (0.0, -3.0):
+                s = np.full(positive.size, level)
+                gradient = profiled.at(s).gradient
+                assert abs(gradient.sum()) <= 1e-12
+                assert_allclose(
+                    profiled.best_shift(s), profiled.best_shift(np.zeros(s.size)) - level, atol=1e-9
+                )
+
     def test_profiled_gradient_is_a_subgradient(self, loss, rows):
         s, positive, w, u = rows
         profiled = Profiled(Pointwise(positive, loss, weight=w))

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._text import counted
 from forerank._typing import Mask, Matrix, Vector
-from forerank._validation import check_weights, encode_classes, stacklevel_outside
+from forerank._validation import (
+    check_weights,
+    encode_classes,
+    is_valid_array,
+    is_valid_labels,
+    stacklevel_outside,
+)
 from forerank.design import merge_equal_rows
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss
@@ -75,8 +81,21 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
+        if self._is_valid(*data, reset=reset):
+            if reset:
+                self.n_features_in_ = data[0].shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+            return data if len(data) > 1 else data[0]
         types = [np.float64, np.float32]
         return validate_data(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
+
+    def _is_valid(self, X: Any, *labels: Any, reset: bool) -> bool:
+        """Whether the checks of scikit-learn would return X and y unchanged, without a warning."""
+        if not is_valid_array(X) or not all(is_valid_labels(y, X.shape[0]) for y in labels):
+            return False
+        fitted = vars(self)
+        known = "feature_names_in_" not in fitted and fitted.get("n_features_in_") == X.shape[1]
+        return reset or known
 
     def _read(self, X: Any, y: Any) -> tuple[Matrix, NDArray[np.integer]]:
         """X without a copy, and each row's class number."""
@@ -365,9 +384,12 @@ def prevalence_thresholds(
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
     if weight is None and n_classes == 2:
         # The last score below the threshold and the next above it, without a sort.
-        below = np.partition(scores, goals - 1)[goals - 1]
+        goal = int(goals[0])
+        halves = np.partition(scores, (goal - 1, min(goal, scores.size - 1)))
+        below, above = halves[goal - 1 : goal], halves[goal : goal + 1]
         tied = below + rounding
-        above = np.array([np.min(scores, where=scores > score, initial=np.inf) for score in tied])
+        if above.size == 0 or above[0] <= tied[0]:
+            above = np.min(scores, where=scores > tied, initial=np.inf, keepdims=True)
     else:
         order = np.argsort(scores)
         if weight is not None:

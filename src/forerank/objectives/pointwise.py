@@ -253,10 +253,19 @@ def _exponential_shift(pointwise: Pointwise, s: Vector) -> float:
 
 def _smooth_shift(pointwise: Pointwise, s: Vector) -> float:
     """The root in b of the sum of slopes of F(s + b), by Newton's method within a bracket."""
+    loss, sign = pointwise.loss, np.where(pointwise.positive, 1.0, -1.0)
+    weight = pointwise.mean_weight
+    if s.size > 2 and s.min() == s.max():
+        # Equal scores, as at the start of a fit, are one row of each class.
+        share = pointwise.share
+        of_positive = float(share[pointwise.positive].sum())
+        weight, sign = np.array([of_positive, share.sum() - of_positive]), np.array([1.0, -1.0])
+        s = s[:2]
 
     def slope(b: float) -> tuple[float, float]:
-        there = pointwise.at(s + b)
-        return float(there.gradient.sum()), float(there.curvature_diagonal().sum())
+        margin = sign * (s + b)
+        total = float(np.sum(weight * sign * loss.slope(margin)))
+        return total, float(np.sum(weight * loss.curvature(margin)))
 
     # Bracket of the root: outside it, one class has no hinge loss left. For other losses the loops
     # widen it.

@@ -21,10 +21,10 @@ Solvers with other inputs are called directly: boosting (binned columns), dual a
 pairs).
 """
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
+from inspect import signature
 from typing import Any, ParamSpec
 
 from forerank._typing import Vector
@@ -115,6 +115,11 @@ class Solver:
     needs: tuple[Need, ...]
     is_affordable: Callable[[Any, Design], bool] | None
 
+    @cached_property
+    def options(self) -> frozenset[str]:
+        """Names of the arguments of `solve`."""
+        return frozenset(signature(self.solve).parameters)
+
     def missing(self, objective: Any, design: Design) -> Need | None:
         """The first need that is not met, or None."""
         return next((need for need in self.needs if not need.is_met(objective, design)), None)
@@ -189,7 +194,6 @@ def minimise(
     """
     chosen = _SOLVERS[solver or choose_solver(objective, design)]
     chosen.check(objective, design)
-    taken = inspect.signature(chosen.solve).parameters
     starts = {"start": start, "start_dual": start_dual}
-    given = {name: value for name, value in starts.items() if name in taken}
+    given = {name: value for name, value in starts.items() if name in chosen.options}
     return chosen.solve(objective, design, alpha, **given, **limits)
