@@ -5,6 +5,7 @@ from sklearn.svm import LinearSVC
 
 from forerank.design import make_design
 from forerank.objectives import AllPairs, Pointwise, Profiled
+from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.solvers import bundle
 from solver_problems import problem, total
 
@@ -96,3 +97,33 @@ def test_a_penalty_is_needed():
     X, y = problem()
     with pytest.raises(ValueError, match="bundle needs alpha > 0"):
         bundle(AllPairs(y, "hinge"), make_design(X), 0.0)
+
+
+@pytest.mark.parametrize("high", [1.0, 0.1])
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8])
+def test_columns_of_any_size_reach_the_tolerance_by_cutting_planes(high, alpha):
+    X, y = problem(spread=0.0)
+    F = RankWeightedHinge(y, partial_auc(0.0, high))
+    sizes = np.logspace(-6, 6, 6)
+    result = bundle(F, make_design(X * sizes), alpha, tol=1e-3)
+    assert result.converged
+    # The same problem with weights in other units: the penalty is alpha / sizes^2 on each.
+    lower = result.objective * (1 - result.optimality)
+    for seed in range(3):
+        other = result.w * (1 + 0.1 * np.random.default_rng(seed).standard_normal(6))
+        assert total(F, make_design(X * sizes), alpha, other) >= lower
+
+
+@pytest.mark.parametrize("shape", [(120, 300), (300, 250), (40, 2000)])
+@pytest.mark.parametrize("alpha", [1.0, 1e-3, 1e-6])
+def test_wide_and_separated_rows(shape, alpha):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal(shape)
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(shape[0]) > 0.0
+    F, design = AllPairs(y, "hinge"), make_design(X)
+    result = bundle(F, design, alpha, tol=1e-3, max_iter=200)
+    assert result.converged
+    assert_allclose(result.objective, total(F, design, alpha, result.w), rtol=1e-9)
+    assert_allclose(result.scores, X @ result.w, atol=1e-9 * np.abs(result.scores).max())
+    finer = bundle(F, design, alpha, tol=1e-4, max_iter=1000)
+    assert finer.objective >= result.objective * (1 - result.optimality) * (1 - 1e-12)

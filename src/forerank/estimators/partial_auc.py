@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Mask, Matrix, Vector
-from forerank.design import make_design
+from forerank.design import Design, make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
 from forerank.estimators.two_class import EXAMPLE_DATA
 from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.objectives.top import Top
-from forerank.solvers import SolverResult, bundle, choose_solver, working_set_newton
+from forerank.solvers import Progress, SolverResult, bundle, choose_solver, working_set_newton
 
 __all__ = ["PartialAUCRanker"]
 
@@ -59,12 +59,35 @@ class PartialAUCRanker(WeightedTopEstimator):
     def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
         low, high = _check_fpr_range(self.fpr_range)
         design, one_negative = make_design(X), _is_one_negative(high, positive, weight)
+        hinge = RankWeightedHinge(positive, partial_auc(low, high), weight=weight)
         if low == 0.0 and one_negative:
             top = Top(positive, "hinge", weight=weight)
             if choose_solver(top, design) == "top_newton":  # faster
-                return self._run(working_set_newton, top, design, self.alpha)
-        hinge = RankWeightedHinge(positive, partial_auc(low, high), weight=weight)
+                return self._run(_highest_negative, top, hinge, design, self.alpha)
         return self._run(bundle, hinge, design, self.alpha)
+
+
+def _highest_negative(
+    top: Top,
+    hinge: RankWeightedHinge,
+    design: Design,
+    alpha: float,
+    *,
+    start: Vector | None,
+    tol: float,
+    max_iter: int,
+    progress: Progress,
+) -> SolverResult:
+    """The minimum against the highest negative, by cutting planes where Newton's method ends short
+    of the tolerance: with a tiny penalty, or columns of very different sizes.
+    """
+    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
+    try:
+        with np.errstate(all="ignore"):
+            result = working_set_newton(top, design, alpha, start=start, **limits)
+    except np.linalg.LinAlgError:
+        return bundle(hinge, design, alpha, start=start, **limits)
+    return result if result.converged else bundle(hinge, design, alpha, start=result.w, **limits)
 
 
 def _is_one_negative(fpr: float, positive: Mask, weight: Vector | None) -> bool:

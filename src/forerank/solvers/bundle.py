@@ -7,8 +7,8 @@ in w:
 
 The maximum of the planes is a model of F. Its minimum with the penalty is a lower bound on that of
 the objective (`forerank.solvers.cutting_planes`): the certificate is the gap between the best
-objective and that bound, relative to the former. The best point moves by a line search towards the minimiser of the model (Franc and
-Sonnenburg, 2008), and the next plane is taken a little beyond it.
+objective and that bound, relative to the former. The best point moves by a line search towards the
+minimiser of the model (Franc and Sonnenburg, 2008), and the next plane is taken a little beyond it.
 
 Cutting planes alone are many when alpha is small. Where the objective has a smoothed version (the
 hinge), Newton's method on that comes first (`forerank.solvers.smoothing`), and usually closes the

@@ -20,19 +20,20 @@ _MAX_EXCHANGES = 1000
 _ROUNDING = 1e-14
 
 
-def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> None:
+def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> Vector:
     """Maximise <offsets, beta> - 1/2 ||beta planes||^2 over the simplex, in place, to within tol.
 
-    An active-set method: the maximum over the planes with a weight, then the plane of the steepest
-    slope joins them. Least squares on the planes, not on their inner products, which a column a
-    million times as large as the others would dominate. A ridge below the tolerance makes the
-    maximum unique.
+    Returns the minimiser x of max_k (offsets_k + <planes_k, x>) + 1/2 ||x||^2, which is -beta
+    planes. An active-set method: the maximum over the planes with a weight, then the plane of the
+    steepest slope joins them. A ridge below the tolerance makes the maximum unique.
     """
     ridge = float(np.sqrt(0.5 * tol))
     support = np.flatnonzero(beta > 0.0).tolist()
     joined = -1
+    x = -(beta @ planes)
     for _ in range(_MAX_EXCHANGES):
-        here, best = beta[support], _best_on_plane(planes[support], offsets[support], ridge)
+        here = beta[support]
+        best, there = _best_on_plane(planes[support], offsets[support], ridge)
         if best.min() < 0.0:
             # Towards the maximum until the first weight is zero; its plane leaves.
             negative = np.flatnonzero(best < 0.0)
@@ -45,27 +46,38 @@ def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) 
             beta[support] = here / here.sum()
             support.pop(leaving)
             continue
-        beta[support] = best / best.sum()
-        slope = offsets - planes @ (beta @ planes) - ridge**2 * beta
+        beta[support], x = best / best.sum(), there
+        slope = offsets + planes @ x - ridge**2 * beta
         joined = int(np.argmax(slope))
         if slope[joined] - slope @ beta <= 0.5 * tol or joined in support:
             break
         support.append(joined)
+    return x
 
 
-def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> Vector:
-    """Weights x of any sign, with sum one, that maximise
-    <offsets, x> - 1/2 ||x planes||^2 - 1/2 ridge^2 ||x||^2.
+def _best_on_plane(planes: Vector, offsets: Vector, ridge: float) -> tuple[Vector, Vector]:
+    """Weights b of any sign, with sum one, that maximise
+    <offsets, b> - 1/2 ||b planes||^2 - 1/2 ridge^2 ||b||^2, and x = -b planes.
+
+    By the factor of the differences of the planes, not by their inner products, which a column a
+    million times as large as the others would dominate. x comes from the equations
+    offsets_k + <planes_k, x> = constant: with a small penalty the terms of b planes are far larger
+    than their sum.
     """
-    n = offsets.size
+    n, d = planes.shape
     if n == 1:
-        return np.ones(1)
+        return np.ones(1), -planes[0]
     extended = np.column_stack([planes, ridge * np.eye(n)])
     first, differences = extended[0], (extended[1:] - extended[0]).T
     Q, R = qr(differences, mode="economic", check_finite=False)
-    slope = solve_triangular(R, offsets[1:] - offsets[0], trans="T", check_finite=False)
-    others = solve_triangular(R, slope - first @ Q, check_finite=False)
-    return np.concatenate([[1.0 - others.sum()], others])
+    inside = solve_triangular(R, offsets[0] - offsets[1:], trans="T", check_finite=False)
+    along = first @ Q
+    others = solve_triangular(R, -inside - along, check_finite=False)
+    outside = first - Q @ along
+    outside -= Q @ (outside @ Q)  # removes the rounding error of the first projection
+    if float(np.linalg.norm(outside)) <= _ROUNDING * float(np.linalg.norm(first)):
+        outside[:] = 0.0
+    return np.concatenate([[1.0 - others.sum()], others]), (Q @ inside - outside)[:d]
 
 
 class CuttingPlanes:
@@ -103,10 +115,10 @@ class CuttingPlanes:
 
     def minimum(self, tol: float) -> tuple[Vector, float]:
         """The minimiser w of the model, and a lower bound on the minimum of the objective."""
-        _simplex_program(self._coordinates, self._offsets, self._beta, tol)
+        x = _simplex_program(self._coordinates, self._offsets, self._beta, tol)
         mean = self._beta @ self._coordinates
         bound = float(self._offsets @ self._beta) - 0.5 * float(mean @ mean)
-        w = -(mean @ self._basis) / self._scale
+        w = (x @ self._basis) / self._scale
         self._drop_unused()
         return w, bound
 
