@@ -3,6 +3,7 @@ drawn yet (maths/sampling.md, "The hardest candidates").
 """
 
 import heapq
+from math import isqrt
 
 import numpy as np
 
@@ -143,18 +144,33 @@ def _closest_differences(p, above, q, begin, end, base, q_rows, n_wanted, drawn)
 def least_correct_pairs(candidates: Candidates, p: Vector, q: Vector, n: int) -> Keys:
     """Keys of the n pairs of smallest p_i - q_j that have not been drawn.
 
-    A pair with k smaller ones is among the k + 1 lowest positives and the k + 1 highest negatives,
-    so that a selection replaces the sort. Groups are sorted.
+    Groups are sorted. Without groups, few rows are.
     """
     if candidates.grouped:
         i, j = candidates.ascending(p, -q)
         begin, end = candidates.negatives_of_positives()
     else:
-        k = candidates.drawn.size + n
-        i, j = lowest(p, k), lowest(-q, k)
+        i, j = _rows_of_smallest(p, q, min(candidates.drawn.size + n, p.size * q.size))
         begin, end = _one_group(i, j)
     base = candidates.base[i]
     return _smallest_differences(p[i], q[j], begin, end, base, j, n, candidates.drawn)
+
+
+def _rows_of_smallest(p: Vector, q: Vector, k: int) -> tuple[Index, Index]:
+    """Positives, ascending, and negatives, descending, among which are the k pairs of smallest
+    p_i - q_j.
+
+    The pairs of the lowest positives with the highest negatives, k pairs at least, give a bound on
+    the k-th difference. A row belongs to a pair within it only if its difference to the extreme
+    row of the other class is.
+    """
+    n_lowest = min(isqrt(k - 1) + 1, p.size)
+    n_highest = min(-(-k // n_lowest), q.size)
+    n_lowest = -(-k // n_highest)
+    low, high = p[lowest(p, n_lowest)], q[lowest(-q, n_highest)]
+    bound = low[-1] - high[-1]
+    i, j = np.flatnonzero(p - high[0] <= bound), np.flatnonzero(low[0] - q <= bound)
+    return i[np.argsort(p[i], kind="stable")], j[np.argsort(-q[j], kind="stable")]
 
 
 def _one_group(i: Index, j: Index) -> tuple[Index, Index]:

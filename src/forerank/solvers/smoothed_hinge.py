@@ -16,7 +16,7 @@ and nearly cancel, as those of the hard strategies of active sampling do.
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from forerank._typing import Vector
 from forerank.design.row_pairs import Differences
@@ -75,10 +75,12 @@ def _newton_direction(
     """H^-1 gradient with H = 1 + sum over some pairs of curvature_m z_m z_m^T."""
     Z = pairs.dense(index)
     hessian = (Z.T * curvature) @ Z
-    diagonal = np.diag_indices_from(hessian)
-    hessian[diagonal] += 1.0
-    hessian[diagonal] += _RIDGE * hessian[diagonal].max()
-    return cho_solve(cho_factor(hessian, check_finite=False), gradient, check_finite=False)
+    diagonal = hessian.reshape(-1)[:: gradient.size + 1]
+    diagonal += 1.0
+    diagonal += _RIDGE * diagonal.max()
+    # scipy.linalg.cho_solve checks its arguments for longer than a small system takes.
+    _, direction, failed = dposv(hessian, gradient)
+    return gradient if failed else direction
 
 
 def _step_length(
