@@ -194,3 +194,56 @@ class TestWorkingSetNewton:
             Top(positive), make_design(X * np.logspace(-3, 5, 5)), 1e-3, tol=1e-6
         )
         assert result.converged
+
+
+def one_hot(n=500, seed=0):
+    """A one-hot table: equal rows, dependent columns, and scores that tie at every threshold."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.choice(levels, n, p=np.ones(levels) / levels) for levels in (2, 3, 3, 5, 8)]
+    X = np.hstack([np.eye(int(column.max()) + 1)[column] for column in codes])
+    score = X @ rng.standard_normal(X.shape[1]) + rng.exponential(size=n)
+    return X, score > np.quantile(score, 0.9)
+
+
+class TestDegenerateRows:
+    """One-hot and integer tables: many negatives tie at the threshold."""
+
+    @pytest.mark.parametrize("alpha", [1e-1, 1e-3, 1e-5])
+    @pytest.mark.parametrize("at", ["max", 3, 0.02, 0.3])
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_certificate(self, loss, at, alpha):
+        for X, positive in (one_hot(), (one_hot()[0] @ np.arange(21.0)[:, None], one_hot()[1])):
+            top, design = Top(positive, loss, at=at), make_design(X)
+            result = working_set_newton(top, design, alpha, tol=1e-5)
+            assert result.converged
+            value = top_objective(X @ result.w, positive, loss, at)
+            assert_allclose(result.objective, value + 0.5 * alpha * result.w @ result.w)
+            # The bound is the dual at weights that are feasible.
+            on_positives, on_negatives = -result.dual[positive], result.dual[~positive]
+            assert_allclose(on_positives.sum(), on_negatives.sum(), rtol=1e-9)
+            assert np.all(on_negatives <= top.caps * on_negatives.sum() * (1.0 + 1e-9))
+            r = X.T @ result.dual
+            bound = -top.conjugate(on_positives) - 0.5 * r @ r / alpha
+            assert result.objective - max(bound, 0.0) <= 1.001e-5 * result.objective
+
+    @pytest.mark.parametrize("at", ["max", 0.05])
+    def test_few_weights(self, at):
+        """The weights of the negatives between their bounds are at most as many as columns."""
+        X, positive = one_hot(n=2000, seed=1)
+        top = Top(positive, at=at)
+        result = working_set_newton(top, make_design(X), 1e-3, tol=1e-6)
+        beta = result.dual[~positive] / result.dual[~positive].sum()
+        between = (beta > 1e-9) & (beta < (1.0 - 1e-6) * top.caps)
+        assert np.count_nonzero(between) <= X.shape[1] + 1
+
+    @pytest.mark.parametrize("at", ["max", 0.05])
+    def test_a_start_from_another_penalty(self, at):
+        X, positive = one_hot(seed=2)
+        top, design = Top(positive, at=at), make_design(X)
+        first = working_set_newton(top, design, 1e-1, tol=1e-6)
+        fresh = working_set_newton(top, design, 1e-3, tol=1e-6)
+        next_one = working_set_newton(
+            top, design, 1e-3, tol=1e-6, start=first.w, start_dual=first.dual
+        )
+        assert next_one.converged
+        assert_allclose(next_one.objective, fresh.objective, rtol=2e-6)

@@ -3,11 +3,11 @@
     min  sum_i p_i l(x_i w - T) + alpha/2 ||w||^2 + l1 ||w||_1
     subject to  T >= <beta, X_neg w>  for all feasible weights beta of the negatives
 
-The losses are smooth in (w, T), and at most as many constraints bind as there are columns. Each
+The losses are smooth in (w, T), and at most as many constraints matter as there are columns. Each
 iteration minimises the quadratic model of the losses under the constraints exactly: a quadratic
 programme with one variable per negative in the working set (maths/top.md, eq. 4), solved by an
-interior-point method. Negatives above the threshold of its solution join the working set, until
-none exceeds it by much. A few iterations are enough.
+active-set method, or with an L1 penalty by an interior-point method. Negatives above the threshold
+of its solution join the working set, until none exceeds it by much. A few iterations are enough.
 
 Certificate: slopes of the losses and weights of the negatives are a point of the dual (li2014, eq.
 6), which bounds the minimum from below; the gap is reported relative to the objective.

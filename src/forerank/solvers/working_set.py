@@ -14,6 +14,8 @@ __all__ = ["WorkingSet"]
 
 # Negatives that may join at a time: this many, or as many as are active already.
 _FEWEST_JOINING = 20
+# Sum of weights that counts as zero.
+_ROUNDING = 1e-12
 # The working set is reduced to the active negatives where it is this many times larger.
 _LARGEST_RATIO = 2.0
 
@@ -62,11 +64,11 @@ class WorkingSet:
         beta = np.zeros(caps.size)
         beta[full] = caps[full]
         beta[rows] = np.minimum(x / float(x.sum()) * (1.0 - float(caps[full].sum())), caps[rows])
+        missing, room = 1.0 - float(beta.sum()), caps[rows] - beta[rows]
+        if missing <= _ROUNDING:
+            return beta / float(beta.sum())
         # An interior-point solution may exceed a cap by a little; the excess is given to the
         # others, in proportion to the distances from their caps.
-        missing, room = 1.0 - float(beta.sum()), caps[rows] - beta[rows]
-        if missing <= 0.0:
-            return beta / float(beta.sum())
         beta[rows] += room * (missing / max(float(room.sum()), missing, 1e-300))
         return beta
 
