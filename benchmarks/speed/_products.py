@@ -7,7 +7,8 @@ from time import process_time
 from typing import Any
 
 from forerank.design import CSRDesign
-from forerank.design.base import Design, StoredDesign
+from forerank.design.base import StoredDesign
+from forerank.objectives import AllPairs, Pointwise
 
 __all__ = ["Products", "counted_products"]
 
@@ -17,7 +18,7 @@ class Products:
     """Stored entries of X that were read, by kind of product, and seconds of processor time.
 
     The counts are divided by the entries of X: `scores` = 3.5 stands for three products X w over
-    all rows and one over half of them. `moments` of a sparse matrix read X three times.
+    all rows and one over half of them.
     """
 
     n_entries: int
@@ -29,7 +30,7 @@ class Products:
 
     @property
     def hessians(self) -> float:
-        """Matrices X^T C X, as the number of products X w or X^T g that take the same time."""
+        """Hessians X^T C X, as the number of products X w or X^T g that take the same time."""
         products = self.scores + self.adjoints
         return self.hessian_seconds * products / self.seconds if self.seconds else 0.0
 
@@ -54,7 +55,7 @@ def counted_products(n_entries: int) -> Iterator[Products]:
     count = Products(n_entries)
     inside: list[bool] = []
 
-    def wrap(method: Callable, kind: str, reads: int = 1) -> Callable:
+    def wrap(method: Callable, kind: str) -> Callable:
         def wrapped(design: Any, *arguments: Any, **options: Any) -> Any:
             if inside:  # a part of the product that is counted already
                 return method(design, *arguments, **options)
@@ -68,24 +69,24 @@ def counted_products(n_entries: int) -> Iterator[Products]:
                 if kind == "hessian":
                     count.hessian_seconds += taken
                 else:
-                    read = reads * design.n_entries / count.n_entries
+                    read = design.n_entries / count.n_entries
                     setattr(count, kind, getattr(count, kind) + read)
                     count.seconds += taken if kind != "moments" else 0.0
 
         return wrapped
 
     replaced = [
-        (StoredDesign, "scores", "scores", 1),
-        (StoredDesign, "adjoints", "adjoints", 1),
-        (StoredDesign, "moments", "moments", 1),
-        (CSRDesign, "moments", "moments", 3),
-        (Design, "congruence", "hessian", 0),
-        (CSRDesign, "congruence", "hessian", 0),
+        (StoredDesign, "scores", "scores"),
+        (StoredDesign, "adjoints", "adjoints"),
+        (StoredDesign, "moments", "moments"),
+        (CSRDesign, "moments", "moments"),
+        (AllPairs, "hessian", "hessian"),
+        (Pointwise, "hessian", "hessian"),
     ]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _, _ in replaced]
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in replaced]
     try:
-        for owner, name, kind, reads in replaced:
-            setattr(owner, name, wrap(owner.__dict__[name], kind, reads))
+        for owner, name, kind in replaced:
+            setattr(owner, name, wrap(vars(owner)[name], kind))
         yield count
     finally:
         for owner, name, method in before:

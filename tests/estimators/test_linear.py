@@ -161,8 +161,8 @@ class TestFit:
             return original(*args, **kwargs)
 
         module = sys.modules["forerank.solvers.newton"]
-        original = module._newton_direction
-        monkeypatch.setattr(module, "_newton_direction", interrupt)
+        original = module._line_search
+        monkeypatch.setattr(module, "_line_search", interrupt)
         with pytest.raises(KeyboardInterrupt):
             ranker.fit(X, y)
         assert roc_auc_score(y, X @ ranker.coef_[0]) > 0.9

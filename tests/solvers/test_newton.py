@@ -124,7 +124,7 @@ def test_columns_that_are_rare_or_constant_converge():
     for loss in ("squared_hinge", "logistic"):
         result = newton(AllPairs(y, loss), make_design(X), np.full(10, 1e-6), tol=1e-6, max_iter=50)
         assert result.converged
-        assert abs(result.w[9]) < 1e-9  # pairs do not see a constant column
+        assert abs(result.w[9]) < 1e-8  # pairs do not see a constant column
 
 
 def test_more_columns_than_rows():

@@ -18,10 +18,6 @@ from forerank._typing import Index, Matrix, Vector
 
 __all__ = ["Design", "StoredDesign", "sum_over_chunks"]
 
-Multiply = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
-# Columns that `congruence` multiplies in one call: bounds the dense copy.
-COLUMN_BLOCK = 16
 # Columns of the dense copies of rows in `gram`.
 _GRAM_BLOCK = 4096
 
@@ -84,24 +80,6 @@ class Design(ABC):
             for k in range(0, self.n_columns, _GRAM_BLOCK):
                 end = min(k + _GRAM_BLOCK, self.n_columns)
                 out += first.columns(k, end) @ second.columns(k, end).T
-        return out
-
-    def rows_in_copy(self, size: int) -> int:
-        """Number of rows for which the copies in `congruence` hold at most `size` numbers."""
-        return size // self.n_columns
-
-    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
-        """X^T C X, where multiply(U) = C U for a symmetric C; for small samples of rows.
-
-        With `about`, that of X - 1 about^T.
-        """
-        X = self.columns(0, self.n_columns)
-        if about is not None:
-            X = X - about  # not in place: `columns` may return the stored array
-        out = np.empty((self.n_columns, self.n_columns))
-        for k in range(0, self.n_columns, COLUMN_BLOCK):
-            block = np.ascontiguousarray(X[:, k : k + COLUMN_BLOCK])
-            out[:, k : k + COLUMN_BLOCK] = X.T @ multiply(block)
         return out
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from forerank._kernels import compiled
 from forerank._typing import Index, Matrix, Vector
-from forerank.design.base import COLUMN_BLOCK, Design, Multiply, StoredDesign
+from forerank.design.base import Design, StoredDesign, sum_over_chunks
 
 __all__ = ["CSRDesign"]
 
@@ -33,17 +33,16 @@ def _csr_adjoint(data, indices, indptr, index, G, begin, end, out):  # type: ign
 
 
 @compiled
-def _csr_moment(data, indices, indptr, index, g, about, power, begin, end, out):  # type: ignore[no-untyped-def]
+def _csr_moments(data, indices, indptr, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         row = index[i] if index.size else i
+        v = g[i]
         for k in range(indptr[row], indptr[row + 1]):
-            value = g[i]
-            if power > 0:
-                difference = data[k] - about[indices[k]] if about.size else data[k]
-                value *= difference
-                if power > 1:
-                    value *= difference
-            out[0, indices[k]] += value
+            sums = out[indices[k]]
+            difference = data[k] - about[indices[k]] if about.size else data[k]
+            sums[0] += v
+            sums[1] += v * difference
+            sums[2] += v * difference * difference
 
 
 @compiled
@@ -59,7 +58,7 @@ def _csr_columns(data, indices, indptr, index, begin, out):  # type: ignore[no-u
 class CSRDesign(StoredDesign):
     """Rows of a CSR matrix: all of them, or those in `index`."""
 
-    _kernels = (_csr_scores, _csr_adjoint, _csr_moment)
+    _kernels = (_csr_scores, _csr_adjoint, _csr_moments)
 
     def __init__(
         self,
@@ -83,10 +82,12 @@ class CSRDesign(StoredDesign):
 
     def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
         centre = np.empty(0) if about is None else about
-        # A pass for each moment: sums of one kind over many columns fit in the cache.
-        presence, first, second = (
-            self._sums(_csr_moment, g, centre, power, n_sums=1)[0] for power in (0, 1, 2)
-        )
+        presence, first, second = sum_over_chunks(
+            lambda a, b, out: _csr_moments(*self._arrays, g, centre, a, b, out),
+            self.n_rows,
+            (self.n_columns, 3),
+            self.n_entries,
+        ).T.copy()
         if about is not None:  # the terms of entries that are not stored, which are zero
             absent = g.sum() - presence
             first -= absent * about
@@ -113,17 +114,3 @@ class CSRDesign(StoredDesign):
         a, b = (index[a], index[b]) if index.size else (a, b)
         # Sums in double precision, also for float32 data.
         return (X[a].astype(np.float64) @ X[b].astype(np.float64).T).toarray()
-
-    def rows_in_copy(self, size: int) -> int:
-        return size // COLUMN_BLOCK
-
-    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
-        out = np.empty((self.n_columns, self.n_columns))
-        for k in range(0, self.n_columns, COLUMN_BLOCK):
-            some = slice(k, min(k + COLUMN_BLOCK, self.n_columns))
-            columns = self.columns(some.start, some.stop)
-            block = multiply(columns if about is None else columns - about[some])
-            out[some] = self.adjoints(np.ascontiguousarray(block.T))
-            if about is not None:
-                out[some] -= np.outer(block.sum(axis=0), about)
-        return out

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Index, Vector
-from forerank.design.base import Design, Multiply
+from forerank.design.base import Design
 
 __all__ = ["ExtraRowDesign", "InterceptDesign", "StandardisedDesign", "standardise"]
 
@@ -39,16 +39,6 @@ class StandardisedDesign(Design):
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         return (self._design.columns(begin, end) - self._mean[begin:end]) / self._unit[begin:end]
-
-    def rows_in_copy(self, size: int) -> int:
-        return self._design.rows_in_copy(size)
-
-    def congruence(self, multiply: Multiply, about: Vector | None = None) -> NDArray[np.float64]:
-        about = self._mean if about is None else self._mean + self._unit * about
-        out = self._design.congruence(multiply, about)
-        out /= self._unit
-        out /= self._unit[:, None]
-        return out
 
 
 class InterceptDesign(Design):

@@ -20,6 +20,7 @@ from forerank._typing import Index, Vector
 from forerank.losses import Loss, SmoothedHinge, Squared, get_loss
 from forerank.objectives.base import Linearization
 from forerank.pairsums import PairBlocks
+from forerank.pairsums.binned import binned_hessian
 
 __all__ = ["AllPairs"]
 
@@ -33,6 +34,9 @@ _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]]
     losses.Exponential: lambda blocks, s, _: pairsums.ExponentialPairs(blocks, s),
     Squared: lambda blocks, s, _: pairsums.SquaredPairs(blocks, s),
 }
+
+# Blocks up to which bins are made for each.
+_FEW_BLOCKS = 16
 
 
 class AllPairs:
@@ -85,6 +89,13 @@ class AllPairs:
     def at(self, s: Vector) -> Linearization:
         """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (others)."""
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)
+
+    def hessian(self, s: Vector, X: Vector) -> Vector:
+        """X^T F''(s) X for a dense X, approximately. Cost: N d + N d^2 / 2 for few groups."""
+        if isinstance(self.loss, losses.Exponential) or self.blocks.n_blocks > _FEW_BLOCKS:
+            here: Any = self.at(s)
+            return X.T @ here.curvature_matrix(X)
+        return binned_hessian(self.blocks, s, self.loss.slope, X)
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0, where all pairs have the same slope."""

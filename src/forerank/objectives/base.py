@@ -64,6 +64,9 @@ class SmoothObjective(Differentiable, Protocol):
     def at(self, s: Vector) -> Curved:
         """Value, gradient and curvature at the scores s."""
 
+    def hessian(self, s: Vector, X: Vector) -> Vector:
+        """X^T F''(s) X for a dense X with a row for each score, approximately."""
+
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, SmoothObjective] | None":
         """About `size` rows and an unbiased version of F on them; None if that saves little."""
 

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from forerank._typing import Index, Mask, Vector
 from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
+from forerank.pairsums.binned import weighted_gram
 
 __all__ = ["Pointwise", "Profiled"]
 
@@ -72,6 +73,10 @@ class Pointwise:
         """Value, gradient and curvature at the scores s. Cost: N."""
         margin = np.where(self.positive, s, -s)
         return PointwiseLinearization(self.loss, margin, self.positive, self.mean_weight)
+
+    def hessian(self, s: Vector, X: Vector) -> Vector:
+        """X^T F''(s) X for a dense X. Cost: N d^2 / 2."""
+        return weighted_gram(X, self.at(s).curvature_diagonal())
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0."""
@@ -169,6 +174,10 @@ class Profiled:
         there = ProfiledLinearization(self.row_objective.at(s + shift))
         there.gradient = gradient
         return there
+
+    def hessian(self, s: Vector, X: Vector) -> Vector:
+        """X^T F''(s) X for a dense X."""
+        return X.T @ self.at(s).curvature_matrix(X)
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0."""

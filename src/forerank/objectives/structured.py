@@ -250,6 +250,10 @@ class AnchoredHinge:
         """Value and subgradient (and curvature, where smoothed) at the scores s."""
         return _AnchoredLinearization(self._rows.at(s - s[self._anchor]), self._anchor)
 
+    def hessian(self, s: Vector, X: Vector) -> Vector:
+        """X^T F''(s) X for a dense X."""
+        return X.T @ self.at(s).curvature_matrix(X)
+
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient

@@ -1,13 +1,12 @@
-"""Truncated Newton for smooth objectives: F(X w) + 1/2 sum_k penalty_k w_k^2.
+"""Newton's method for smooth objectives: F(X w) + 1/2 sum_k penalty_k w_k^2.
 
-Each iteration solves the Newton equation roughly, by preconditioned conjugate gradients, and
-searches along the direction. Three things keep the passes over X few:
+Where the Hessian is small, it is computed once, over a sample of the rows at the start, and
+improved by every step (`Metric`, BFGS). An iteration is then a product with X and one with X^T, the
+fewest that a new gradient takes. Otherwise, and for smoothed hinges, whose curvature changes from
+step to step, conjugate gradients solve the Newton equation roughly, with the Hessian or a diagonal
+as preconditioner. Two more things keep the passes over X few:
 
-- conjugate gradients give the scores X p of the direction p, so the line search needs no product
-  with X;
-- the preconditioner is the Hessian on a small sample of the rows, factored by Cholesky, where that
-  matrix is small, and a diagonal otherwise; conjugate gradients then need few products, also for
-  badly scaled columns;
+- the line search knows the scores X p of the direction p, so it needs no product with X;
 - the start is the solution on a sample of the rows, which itself starts from a smaller sample. With
   too many columns for a Hessian it is the solution for a larger penalty, which itself starts from a
   larger one: a sample of such rows has another solution, and a small penalty from zero weights
@@ -25,13 +24,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dsymv
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.base import CONTINUOUS_GRADIENT, CURVATURE, solver
+from forerank.solvers.metric import Metric
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
 from forerank.solvers.units import Units, column_units
 
@@ -54,21 +52,22 @@ _SMALL_HESSIAN = 40_000
 _DECREASE = 3.0
 # Ratio of the penalties from which a fit with a diagonal starts, about that of a path of ten.
 _PENALTY_RATIO = 10.0
-# Entries of X up to which the Hessian is taken over all rows, and conjugate gradient iterations
-# above which it is then recomputed: on small data that costs less than the iterations.
+# Entries of X up to which the Hessian is taken over all rows. Above, the rows of the sample for it:
+# so many numbers in their copy per row of X, but at least and at most so many rows per column.
 _SMALL_DATA = 150_000
-_MANY_CG = 3
-# Entries in the copy of the sampled rows, per row of X; rows of that copy per column of X.
-_COPY_PER_ROW = 3
+_COPY_PER_ROW = 12
 _FEWEST_PER_COLUMN = 4
 _MOST_PER_COLUMN = 64
+# Steps after which the Hessian is computed anew, and the ratio of its curvature to the true one
+# above which it is not used to predict a decrease.
+_MOST_STEPS = 10
+_OUTDATED = 2.0
 # Factor by which conjugate gradients reduce the residual of the Newton equation; most iterations.
 _CG_ACCURACY = 0.3
 _MAX_CG = 250
 # The same on a path of penalties, where each fit starts near its solution and an accurate direction
-# is worth its cost; and the iterations above which the preconditioner is recomputed.
+# is worth its cost.
 _PATH_CG_ACCURACY = 0.1
-_MANY_CG_ON_PATH = 5
 
 
 @solver("newton", CONTINUOUS_GRADIENT, CURVATURE)
@@ -82,7 +81,6 @@ def newton(
     gradient_norm: float = 0.0,
     max_iter: int = 100,
     progress: Progress | None = None,
-    curvature_from: SmoothObjective | None = None,
     units: Units | None = None,
 ) -> SolverResult:
     """Minimise F(X w) + 1/2 sum_k penalty_k w_k^2 for a smooth F.
@@ -91,50 +89,41 @@ def newton(
     column. `start` is a warm start; without it the rows are sampled for one. Stops at a gradient
     norm of tol relative to the gradient at zero, columns in their own units, once the predicted
     decrease is at most 3 tol times the objective too; or, with tol = 0, at a gradient norm of
-    `gradient_norm` in the units of the data. `curvature_from` is an
-    objective with a smoother curvature for the preconditioner, for an F'' that a sample of rows
-    estimates badly. `units` are those of the columns, if known already. Cost: per iteration, of
-    Newton or of conjugate gradients, one product with X, one with X^T and one pass over the scores.
+    `gradient_norm` in the units of the data. `units` are those of the columns, if known already.
+    Cost: per iteration, of Newton or of conjugate gradients, one product with X, one with X^T and
+    one pass over the scores.
     """
     units = units or column_units(objective, design)
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
-    reference, precondition, scores, n_iter = problem.reference_norm(), None, None, 0
+    reference, scores, n_iter = problem.reference_norm(), None, 0
     if start is None and _hessian_is_small(units.design):
-        w, precondition = _start_from_sample(problem, tol, np.random.default_rng(0))
+        w = _start_from_sample(problem, tol, np.random.default_rng(0))
     elif start is None:
         w, scores, n_iter = _start_from_larger_penalties(problem, tol, reference)
     else:
         w = units.to_standardised(start)
-        if curvature_from is not None:
-            smoother = replace(problem, objective=curvature_from)
-            precondition = _preconditioner(smoother, w, curvature_from.at(problem.design.scores(w)))
     result, _ = newton_iterations(
-        problem, w, tol, precondition, gradient_norm, scores=scores, reference=reference
+        problem, w, tol, None, gradient_norm, scores=scores, reference=reference
     )
     return units.to_columns(replace(result, n_iter=n_iter + result.n_iter))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Objective and penalty on all rows or a sample of them, with columns in their own units.
-
-    `copy_size` is the most numbers in a copy of rows.
-    """
+    """Objective and penalty on all rows or a sample of them, with columns in their own units."""
 
     objective: SmoothObjective
     design: Design
     penalty: Vector
     max_iter: int
     progress: Progress
-    copy_size: int
     units: Units
 
     @classmethod
     def of(cls, objective: SmoothObjective, units: Units, max_iter: int) -> "Problem":
         """The problem without a penalty."""
         design = units.design
-        size = max(_COPY_PER_ROW * design.n_rows, _SMALL_DATA)
-        return cls(objective, design, np.zeros(design.n_columns), max_iter, Progress(), size, units)
+        return cls(objective, design, np.zeros(design.n_columns), max_iter, Progress(), units)
 
     def penalised(self, alpha: float | Vector, progress: Progress) -> "Problem":
         """The problem with a penalty on the weights of the original columns."""
@@ -161,18 +150,13 @@ class Problem:
         return self.sample(size, rng) if size >= SMALLEST_SAMPLE else None
 
 
-def _start_from_sample(
-    problem: Problem, tol: float, rng: np.random.Generator
-) -> tuple[Vector, Preconditioner | None]:
-    """The minimiser over a sample of the rows and a preconditioner, or zero for few rows."""
+def _start_from_sample(problem: Problem, tol: float, rng: np.random.Generator) -> Vector:
+    """The minimiser over a sample of the rows, or zero for few rows."""
     sample = problem.next_sample(rng)
     if sample is None:
-        return np.zeros(problem.design.n_columns), None
-    start, precondition = _start_from_sample(sample, tol, rng)
-    result, precondition = newton_iterations(sample, start, max(tol, _SAMPLE_TOL), precondition)
-    if _hessian_is_small(problem.design):
-        precondition = _sampled_hessian(sample, result.w, sample.objective.at(result.scores))
-    return result.w, precondition
+        return np.zeros(problem.design.n_columns)
+    start = _start_from_sample(sample, tol, rng)
+    return newton_iterations(sample, start, max(tol, _SAMPLE_TOL), None)[0].w
 
 
 def _start_from_larger_penalties(
@@ -220,8 +204,8 @@ def newton_iterations(
         here = objective.at(s)
     reference = problem.reference_norm() if reference is None else reference
     gradient = design.adjoint(here.gradient) + penalty * w
-    has_hessian = _hessian_is_small(design)
-    small = _is_small_data(design) and has_hessian
+    if isinstance(precondition, Metric):
+        precondition.change_penalty(penalty)
     for iteration in range(problem.max_iter + 1):
         norm = float(np.linalg.norm(gradient))
         value = here.value + 0.5 * float(penalty @ w**2)
@@ -237,32 +221,52 @@ def newton_iterations(
         reached = converged and gap_bound(gradient, penalty, value) <= small_decrease
         if reached or iteration == problem.max_iter:
             break
+        is_new = precondition is None
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
-        # A more accurate direction is not worth its cost, because the curvature changes with the
-        # scores. Near the solution, half of the reduction that is still needed is accurate enough.
-        left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
-        accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
-        enough = small_decrease if converged and has_hessian else 0.0
-        p, q, n_cg = _newton_direction(
-            here, design, penalty, gradient, precondition, accuracy, enough
-        )
+        if isinstance(precondition, Metric) and gradient_norm == 0.0:
+            check = converged and not is_new
+            p, q, precondition = _metric_direction(problem, w, here, gradient, precondition, check)
+        else:
+            left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
+            accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
+            p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
         if converged and -0.5 * float(gradient @ p) <= small_decrease:
             break
-        if (small and n_cg > _MANY_CG) or (on_path and n_cg > _MANY_CG_ON_PATH):
-            precondition = None
         del here
         step, here = _line_search(objective, s, q, w, p, penalty, value, float(gradient @ p))
         if step == 0.0:
             break
         w = w + step * p
         s += step * q
-        gradient = design.adjoint(here.gradient) + penalty * w
+        before, gradient = gradient, design.adjoint(here.gradient) + penalty * w
+        if isinstance(precondition, Metric):
+            precondition.update(step * p, gradient - before)
+            if precondition.n_steps >= _MOST_STEPS:
+                precondition = None
     gap, history = gap_bound(gradient, penalty, value), problem.progress.history
     result = SolverResult(
         w, s, value, optimality, iteration, converged, history, None, gap, GRADIENT_NORM
     )
     return result, precondition
+
+
+def _metric_direction(
+    problem: Problem, w: Vector, here: Curved, gradient: Vector, metric: Metric, check: bool
+) -> tuple[Vector, Vector, Metric]:
+    """The direction p with metric p = -gradient, its scores X p, and the metric.
+
+    With `check`, a metric from other weights is replaced if it overestimates the curvature along p
+    by a factor of more than `_OUTDATED`: it would underestimate the decrease.
+    """
+    p = -metric(gradient)
+    q = problem.design.scores(p)
+    if check:
+        curvature = float(q @ here.curvature_product(q)) + float(problem.penalty @ p**2)
+        if -float(gradient @ p) > _OUTDATED * curvature:
+            metric = _hessian_metric(problem, w, here)
+            return _metric_direction(problem, w, here, gradient, metric, False)
+    return p, q, metric
 
 
 def _newton_direction(
@@ -272,13 +276,9 @@ def _newton_direction(
     gradient: Vector,
     precondition: Preconditioner,
     accuracy: float,
-    enough: float,
-) -> tuple[Vector, Vector, int]:
-    """The direction p with H p = -gradient up to a residual of accuracy ||gradient||, its scores
-    X p, and the number of conjugate gradient iterations.
-
-    Stops early where as many iterations again, each with the decrease of the last one, would not
-    bring the total decrease above `enough`. The decrease is that of the quadratic model.
+) -> tuple[Vector, Vector]:
+    """The direction p with H p = -gradient up to a residual of accuracy ||gradient||, and its
+    scores X p, by conjugate gradients.
     """
     p, scores = np.zeros(gradient.size), np.zeros(design.n_rows)
     residual = -gradient
@@ -286,9 +286,7 @@ def _newton_direction(
     direction = z.copy()
     rz = float(residual @ z)
     goal = accuracy * float(np.linalg.norm(gradient))
-    n_cg, decrease = 0, 0.0
-    while n_cg < min(_MAX_CG, 2 * gradient.size + 10):
-        n_cg += 1
+    for _ in range(min(_MAX_CG, 2 * gradient.size + 10)):
         direction_scores = design.scores(direction)
         product = design.adjoint(here.curvature_product(direction_scores)) + penalty * direction
         curvature = float(direction @ product)
@@ -299,17 +297,15 @@ def _newton_direction(
         direction_scores *= length
         scores += direction_scores
         residual -= length * product
-        last = 0.5 * length * rz
-        decrease += last
-        if np.linalg.norm(residual) <= goal or decrease + n_cg * last <= enough:
+        if np.linalg.norm(residual) <= goal:
             break
         z = precondition(residual)
         rz, previous = float(residual @ z), rz
         direction *= rz / previous
         direction += z
     if not p.any():  # no curvature along the gradient: the preconditioned gradient
-        return z, design.scores(z), n_cg
-    return p, scores, n_cg
+        return z, design.scores(z)
+    return p, scores
 
 
 def _line_search(
@@ -369,7 +365,7 @@ def _is_small_data(design: Design) -> bool:
 def _preconditioner(problem: Problem, w: Vector, here: Curved) -> Preconditioner:
     """The inverse of a sampled Hessian where that is small, else of an estimated diagonal."""
     if _hessian_is_small(problem.design):
-        return _sampled_hessian(problem, w, here)
+        return _hessian_metric(problem, w, here)
     # One number for all columns, which are in their own units: a rare column has a small curvature
     # because most of its entries are zero, not because its values are small.
     scale = _mean_curvature(problem, w) + problem.penalty
@@ -400,28 +396,15 @@ def _hessian_diagonal(design: Design, here: Curved) -> Vector:
     return diagonal
 
 
-def _sampled_hessian(problem: Problem, w: Vector, here: Curved) -> Preconditioner:
-    """The inverse of the Hessian over a sample, its diagonal raised to that over all rows."""
-    design = problem.design
-    d, n = design.n_columns, design.n_rows
-    diagonal = _hessian_diagonal(design, here) + problem.penalty
-    # More rows make a better preconditioner, at a low cost while their copy is small against X.
+def _hessian_metric(problem: Problem, w: Vector, here: Curved) -> Metric:
+    """The Hessian over a sample, its diagonal raised to that over all rows."""
+    design, least = problem.design, np.zeros(problem.design.n_columns)
+    n, d = design.n_rows, design.n_columns
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
-    if _is_small_data(design):
-        size = n
-    size = min(size, design.rows_in_copy(problem.copy_size))
-    sample = problem.sample(size, np.random.default_rng(1))
+    sample = problem.sample(n if _is_small_data(design) else size, np.random.default_rng(1))
     if sample is not None:
-        design = sample.design
-        here = sample.objective.at(design.scores(w))
-    hessian = design.congruence(here.curvature_matrix)
-    # A column that varies little in the sample has too small a curvature there.
-    on_diagonal = np.diag_indices(d)
-    raised = np.maximum(hessian[on_diagonal] + problem.penalty, diagonal)
-    hessian[on_diagonal] = raised * (1.0 + 1e-8)
-    # LAPACK overwrites the factor with the inverse: no second matrix.
-    factor, failed = dpotrf(hessian, lower=1, overwrite_a=1)
-    if failed:
-        return lambda r: r / diagonal
-    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-    return lambda r: dsymv(1.0, inverse, r, lower=1)
+        # A column that varies little in the sample has too small a curvature there.
+        least = _hessian_diagonal(design, here)
+        problem, design = sample, sample.design
+    hessian = problem.objective.hessian(design.scores(w), design.columns(0, d))
+    return Metric(hessian, least, problem.penalty)

@@ -1,0 +1,71 @@
+"""An approximation of a Hessian that steps improve."""
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from forerank._typing import Vector
+
+__all__ = ["Metric"]
+
+
+class Metric:
+    """A Hessian at some weights, plus a penalty, with the updates of BFGS from the steps since.
+
+    The updates make it exact along the steps, also where the curvature has changed. Called with a
+    vector, it returns the product of its inverse with it. Cost: d^3 / 3 for the Cholesky factor,
+    d^2 for a product.
+
+    Parameters
+    ----------
+    hessian : array of shape (d, d)
+        That of the objective without the penalty.
+    least : array of shape (d,)
+        Lower bounds on its diagonal.
+    penalty : array of shape (d,)
+    """
+
+    def __init__(self, hessian: Vector, least: Vector, penalty: Vector) -> None:
+        on_diagonal = np.diag_indices(penalty.size)
+        hessian[on_diagonal] = np.maximum(hessian[on_diagonal], least)
+        self._hessian = hessian
+        # Steps, and the changes of the gradient over them.
+        self._steps: list[tuple[Vector, Vector]] = []
+        self._set_factor(penalty)
+
+    def _set_factor(self, penalty: Vector) -> None:
+        self._penalty = penalty
+        matrix = self._hessian.copy(order="F")
+        on_diagonal = np.diag_indices(penalty.size)
+        self._diagonal = (matrix[on_diagonal] + penalty) * (1.0 + 1e-8)
+        matrix[on_diagonal] = self._diagonal
+        factor, failed = dpotrf(matrix, lower=1, overwrite_a=1)
+        self._factor = None if failed else factor
+
+    @property
+    def n_steps(self) -> int:
+        """Number of updates."""
+        return len(self._steps)
+
+    def change_penalty(self, penalty: Vector) -> None:
+        """Replace the penalty."""
+        if penalty is not self._penalty:
+            change = penalty - self._penalty
+            steps, self._steps = self._steps, []
+            for step, of_gradient in steps:
+                self.update(step, of_gradient + change * step)
+            self._set_factor(penalty)
+
+    def update(self, step: Vector, change: Vector) -> None:
+        """Use that the gradient, penalty included, changed by `change` over a step."""
+        if float(step @ change) > 0.0:
+            self._steps.append((step, change))
+
+    def __call__(self, r: Vector) -> Vector:
+        r, shares = r.copy(), []
+        for step, change in reversed(self._steps):
+            shares.append(float(step @ r) / float(step @ change))
+            r -= shares[-1] * change
+        out = r / self._diagonal if self._factor is None else dpotrs(self._factor, r, lower=1)[0]
+        for (step, change), share in zip(self._steps, reversed(shares), strict=True):
+            out += (share - float(change @ out) / float(step @ change)) * step
+        return out
