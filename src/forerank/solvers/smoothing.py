@@ -8,7 +8,8 @@ between 0 and 1 for each pair (or row) m, give a plane below the hinge itself,
 so that a lower bound on the minimum comes with every stage. The error of a stage has two parts: the
 pairs within the width of the margin, whose number falls with the width, and the gradient that is
 left. A stage ends when the second is a small part of the gap; the next has a width that is chosen
-by the gap.
+by the gap. The best weights are searched for along the ray of a stage's weights, and along their
+extrapolation from two stages to a width of zero.
 """
 
 from dataclasses import dataclass
@@ -48,8 +49,9 @@ _SHARE_OF_GAP = 0.02
 _SHARE_OF_TOL = 0.25
 # Most evaluations of the objective in the search for the best multiple of the weights.
 _MOST_TRIALS = 30
-# Newton iterations of the first stage by conjugate gradients, after which the equations are solved
-# directly if that takes at most so many multiplications and a copy of so many numbers.
+# Newton iterations by conjugate gradients with one preconditioner; afterwards the equations are
+# solved directly if that takes at most so many multiplications and a copy of so many numbers, and
+# the preconditioner is renewed otherwise.
 _CG_ITERATIONS = 5
 _DIRECT_WORK = 4 * 10**9
 _DIRECT_COPY = 10**7
@@ -94,11 +96,14 @@ def smoothed_newton(
     s = design.scores(w)
     best = BestPoint(w, s, objective.at(s).value + 0.5 * alpha * float(w @ w))
     del s
+    before: _Stage | None = None
     while True:
         error = max(_SHARE_OF_GAP * best.gap, _SHARE_OF_TOL * tol) * best.value
         w, n_iter = newton.solve(width, w, np.sqrt(2.0 * alpha * error), max_iter - best.n_iter)
         best.n_iter += n_iter
-        multiple, error = _measure(objective, design, alpha, planes, best, w, width, tol)
+        stage = _Stage(width, w, design.scores(w))
+        error = _bound(objective, design, alpha, planes, best, stage, tol)
+        multiple = _improve(objective, alpha, best, stage, before, 0.05 * tol)
         if best.gap <= tol or best.n_iter >= max_iter:
             return best
         if error > 0.5 * best.gap * best.value:
@@ -109,67 +114,99 @@ def smoothed_newton(
         width *= min(max(float(np.sqrt(0.5 * tol / best.gap)), least), most)
         if width < _LEAST_WIDTH:
             return best
-        w = multiple * w
+        w, before = multiple * w, stage
 
 
-def _measure(
+@dataclass(frozen=True)
+class _Stage:
+    """The result of a stage."""
+
+    width: float
+    w: Vector
+    s: Vector
+
+
+def _bound(
     objective: Any,
     design: Design,
     alpha: float,
     planes: CuttingPlanes,
     best: BestPoint,
-    w: Vector,
-    width: float,
+    stage: _Stage,
     tol: float,
-) -> tuple[float, float]:
-    """The best multiple of the result w of a stage, and the part of its gap from the gradient.
-
-    Adds the plane of the stage to `planes`, and updates `best`.
-    """
-    s = design.scores(w)
-    there = objective.smoothed(width).at(s)
+) -> float:
+    """Add the plane of a stage and raise the lower bound; the part of the gap from the gradient."""
+    there = objective.smoothed(stage.width).at(stage.s)
     gradient = design.adjoint(there.gradient)
     planes.add(gradient, there.total_slope())
-    del there
-    multiple, value = _best_multiple(objective, s, w, alpha, 0.05 * tol)
-    if value < best.value:
-        best.w, best.s, best.value = multiple * w, multiple * s, value
     best.bound = max(best.bound, planes.minimum(0.1 * tol * best.value)[1])
-    residual = gradient + alpha * w
-    return multiple, float(residual @ residual) / (2.0 * alpha)
+    residual = gradient + alpha * stage.w
+    return float(residual @ residual) / (2.0 * alpha)
 
 
-def _best_multiple(
-    objective: Any, s: Vector, w: Vector, alpha: float, accuracy: float
-) -> tuple[float, float]:
-    """The multiple in (0, 1] of w with the least objective, and that, to a relative accuracy.
+def _improve(
+    objective: Any,
+    alpha: float,
+    best: BestPoint,
+    stage: _Stage,
+    before: _Stage | None,
+    accuracy: float,
+) -> float:
+    """Improve the best point by two searches from the result of a stage; the best multiple of that.
 
-    Where the classes are separated, smoothing moves all margins beyond one by the same factor, and
-    this is the only error of a stage.
+    Where the classes are separated, smoothing moves all margins beyond one by the same factor: a
+    multiple of the weights has the right margins. Elsewhere the distance of a support pair from its
+    margin is about proportional to the width: the results of two stages are extrapolated to zero.
     """
-    penalty = alpha * float(w @ w)
+    step, value = _search(objective, stage, (-stage.w, -stage.s), 1.0, alpha, accuracy)
+    multiple = 1.0 - step
+    if value < best.value:
+        best.w, best.s, best.value = multiple * stage.w, multiple * stage.s, value
+    if before is not None:
+        p, q = stage.w - before.w, stage.s - before.s
+        longest = 2.0 * stage.width / (before.width - stage.width)
+        step, value = _search(objective, stage, (p, q), longest, alpha, accuracy)
+        if value < best.value:
+            best.w, best.s, best.value = stage.w + step * p, stage.s + step * q, value
+    return multiple
 
-    def at(c: float) -> tuple[float, float]:
-        there = objective.at(c * s)
-        return there.value + 0.5 * c * c * penalty, float(there.gradient @ s) + c * penalty
 
-    best, (value, slope) = 1.0, at(1.0)
-    low, slope_low, high, slope_high = 0.0, -np.inf, 1.0, slope
+def _search(
+    objective: Any,
+    stage: _Stage,
+    direction: tuple[Vector, Vector],
+    longest: float,
+    alpha: float,
+    accuracy: float,
+) -> tuple[float, float]:
+    """The step up to `longest` along a direction, of weights and scores, with the least objective,
+    and that, to a relative accuracy.
+    """
+    w, s, (p, q) = stage.w, stage.s, direction
+    constant, linear, quadratic = (alpha * float(a @ b) for a, b in ((w, w), (w, p), (p, p)))
+
+    def at(t: float) -> tuple[float, float]:
+        there = objective.at(s + t * q)
+        value = there.value + 0.5 * constant + t * (linear + 0.5 * t * quadratic)
+        return value, float(there.gradient @ q) + linear + t * quadratic
+
+    best, (value, slope) = 0.0, at(0.0)
+    low, slope_low, high, slope_high = 0.0, slope, longest, np.inf
     for _ in range(_MOST_TRIALS):
         # The objective is convex: it lies above its tangents.
-        if min(slope_high, -slope_low) * (high - low) <= accuracy * value:
+        if min(-slope_low, slope_high) * (high - low) <= accuracy * value:
             break
-        c = 0.5 * (low + high)
-        if np.isfinite(slope_low):
-            c = low - slope_low * (high - low) / (slope_high - slope_low)
-            c = min(max(c, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        new_value, slope = at(c)
+        t = 0.5 * (low + high)
+        if np.isfinite(slope_high):
+            t = low - slope_low * (high - low) / (slope_high - slope_low)
+            t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        new_value, slope = at(t)
         if new_value < value:
-            best, value = c, new_value
+            best, value = t, new_value
         if slope < 0.0:
-            low, slope_low = c, slope
+            low, slope_low = t, slope
         else:
-            high, slope_high = c, slope
+            high, slope_high = t, slope
     return best, value
 
 
@@ -207,26 +244,30 @@ class _StageSolver:
             return self._direct.solve(smooth, w, goal, max_iter)
         if width != self._width:
             self._width, self._precondition = width, None
-        most = min(_CG_ITERATIONS, max_iter) if self._may_be_direct else max_iter
-        problem = self._problem(width, most)
-        if self._reference is None:
-            self._reference = problem.reference_norm()
-        result, self._precondition = newton_iterations(
-            problem,
-            self._units.to_standardised(w),
-            0.0,
-            self._precondition,
-            goal,
-            reference=self._reference,
-        )
-        w = self._units.weights_of_columns(result.w)
-        if result.converged or not self._may_be_direct or result.n_iter >= max_iter:
-            return w, result.n_iter
+        n_iter = 0
+        while True:
+            problem = self._problem(width, min(_CG_ITERATIONS, max_iter - n_iter))
+            if self._reference is None:
+                self._reference = problem.reference_norm()
+            result, self._precondition = newton_iterations(
+                problem,
+                self._units.to_standardised(w),
+                0.0,
+                self._precondition,
+                goal,
+                reference=self._reference,
+            )
+            w, n_iter = self._units.weights_of_columns(result.w), n_iter + result.n_iter
+            if result.converged or result.n_iter < problem.max_iter or n_iter >= max_iter:
+                return w, n_iter
+            self._precondition = None  # that of weights too far away
+            if self._may_be_direct:
+                break
         self._direct = _DirectNewton(
             self._design, self._alpha, self._objective.shift_invariant, self._progress
         )
-        w, n_iter = self._direct.solve(smooth, w, goal, max_iter - result.n_iter)
-        return w, result.n_iter + n_iter
+        w, n_direct = self._direct.solve(smooth, w, goal, max_iter - n_iter)
+        return w, n_iter + n_direct
 
 
 def _is_affordable(design: Design) -> bool:
