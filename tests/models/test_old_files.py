@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from forerank.models import load_model, read_card
 from forerank.models.explain import explain
@@ -23,6 +24,12 @@ def test_a_file_of_version_0_1(name):
     assert_allclose(
         load_model(path).estimator.decision_function(rows), KNOWN["scores"][name], rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("name", KNOWN["scores"])
+def test_parameters_that_are_newer_have_their_defaults(name):
+    estimator = load_model(FILES / f"{name}.forerank").estimator
+    assert repr(clone(estimator)) == repr(estimator)
 
 
 def test_every_estimator_has_a_file():

@@ -1,6 +1,6 @@
 """Base of the rankers that train on a sample of the pairs and points, in rounds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -118,6 +118,8 @@ class SampledRanker(TwoClassRanker):
     gamma: Any
     history_: list[Any]
     random_state: int | np.random.RandomState | None
+    # Models of version 0.1 do not have it.
+    warm_start = False
 
     def fit(
         self,
@@ -208,6 +210,12 @@ class SampledRanker(TwoClassRanker):
         if positive.all() or not positive.any():
             raise ValueError("eval_set has one class only; an AUC needs rows of both.")
         return _Holdout(make_design(X), positive, qid)
+
+    def _start(self, previous: Sequence[Vector] = (), intercept: bool = False) -> Vector | None:
+        """The weights of the last fit, or None; along a path every fit is new, since no
+        certificate shows that two starts lead to the same weights.
+        """
+        return None if self._on_path else super()._start(previous, intercept)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
