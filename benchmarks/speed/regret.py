@@ -9,9 +9,9 @@ For each data set and split, every candidate method is fitted along the penaltie
 `Ranker` does, and once afresh at each penalty on all training rows, whose test value counts. The
 choice is that of `Ranker` itself. LogisticRegressionCV has the same rows. A line of the record is a
 data set and a split; recorded ones are not repeated. `--sets tuned` are the sets that rules may be
-compared on, `aside` those kept until the end (see _regret_sets.py). `--refits` compares, on 20 data
-sets, the score of the selected candidate in the table of `Ranker`, whose fits walk along a path with
-a loose tolerance, with that of fits afresh at the selected penalty.
+compared on, `aside` those kept until the end (see _regret_sets.py). `--refits` compares, on 20
+data sets, the score of the selected candidate in the table of `Ranker`, whose fits follow a path
+with a loose tolerance, with that of fits afresh at the selected penalty.
 """
 
 import argparse
