@@ -135,21 +135,37 @@ def compare_refits():
     print(f"more than one standard error apart: {above} of {len(REFITTED)}; lowest {lowest:+.5f}")
 
 
-def regrets(records, metric):
+def candidates(record, metric):
+    """Test values of all candidates of the choice for a measure, at all penalties."""
+    return [v for m in set(record["folds"][metric]["method"]) for v in record["test"][metric][m]]
+
+
+def regrets(records, metric, best):
     """Mean regret, loss against LogisticRegressionCV and training rows of each data set."""
     by_set = {}
     for record in records:
-        best = max(max(record["test"][metric][m]) for m in method_names(metric))
         chosen = record["chosen"][metric]["test"]
-        line = (best - chosen, record["peer"][metric] - chosen, record["n_train"])
+        key = record["data"], record["split"]
+        line = (best[key] - chosen, record["peer"][metric] - chosen, record["n_train"])
         by_set.setdefault(record["data"], []).append(line)
     return {name: np.mean(lines, axis=0) for name, lines in by_set.items()}
 
 
+def best_in_hindsight(records, metric):
+    """The highest test value of any candidate, of both versions where two are compared."""
+    best = {}
+    for record in records:
+        key = record["data"], record["split"]
+        best[key] = max([best.get(key, -np.inf), *candidates(record, metric)])
+    return best
+
+
 def summary(records, before):
     for metric in METRICS:
-        now = regrets(records, metric)
-        earlier = regrets(before, metric) if before else {}
+        done = {(r["data"], r["split"]) for r in records}
+        before = [r for r in before if (r["data"], r["split"]) in done]
+        best = best_in_hindsight([*records, *before], metric)
+        now, earlier = regrets(records, metric, best), regrets(before, metric, best)
         for title, names in (("tuned", set(SETS) - set(KEPT_ASIDE)), ("kept aside", KEPT_ASIDE)):
             known = [name for name in SETS if name in names and name in now]
             if not known:
