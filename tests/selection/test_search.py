@@ -1,11 +1,12 @@
 """The search behind Ranker: candidates that are dropped, samples of rows, smoothing of means."""
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from forerank import Ranker
 from forerank.selection import search as module
-from forerank.selection.candidates import penalty_curve
+from forerank.selection.candidates import penalty_curve, select, typical_penalty
 from forerank.selection.training_rows import TrainingRows, stratified_order
 
 
@@ -84,6 +85,37 @@ class TestPenaltyCurve:
 
     def test_one_fold_has_no_errors(self):
         assert_allclose(penalty_curve(np.array([[0.7, 0.9, 0.8]]), 0.25), [0.7, 0.9, 0.8])
+
+
+class TestSelect:
+    """The preference for typical penalties counts where the folds do not decide, and only there."""
+
+    alphas = np.array([10.0, 0.1, 1e-3, 1e-5])
+
+    @staticmethod
+    def folds(means, spread):
+        noise = np.random.default_rng(1).standard_normal((5, 4))
+        return np.array(means) + spread * (noise - noise.mean(axis=0))
+
+    def test_noise_decides_nothing(self):
+        noisy = self.folds([0.70, 0.80, 0.80, 0.8005], spread=0.05)
+        assert select([noisy], self.alphas, [0.1], 0.25) == (0, 1)
+        assert select([noisy], self.alphas, [1e-5], 0.25) == (0, 3)
+
+    def test_a_clear_difference_decides(self):
+        clear = self.folds([0.70, 0.80, 0.80, 0.81], spread=1e-4)
+        assert select([clear], self.alphas, [0.1], 0.25) == (0, 3)
+
+    def test_of_equal_penalties_the_largest(self):
+        same = np.repeat([[0.9], [0.8], [0.85]], 4, axis=1)
+        assert select([same, same], self.alphas, [1e-3, 1e-3], 0.25) == (0, 0)
+
+    def test_the_typical_penalty(self):
+        X = np.random.default_rng(0).standard_normal((500, 7)) * [1, 2, 3, 1, 1, 1, 0]
+        y = np.arange(500) < 50
+        expected = X.var(axis=0).sum() / 50
+        assert_allclose(typical_penalty(X, y), expected)
+        assert_allclose(typical_penalty(sp.csr_matrix(X), ~y), expected)
 
 
 class TestEnds:

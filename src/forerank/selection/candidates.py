@@ -4,12 +4,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forerank._typing import Vector
+from forerank._typing import Index, Vector
+from forerank.design import make_design
 from forerank.metrics.registry import Measure
 from forerank.selection.training_rows import TrainingRows, assign_blocks
 
-__all__ = ["Candidate", "drop_clearly_worse", "penalty_curve"]
+__all__ = [
+    "Candidate",
+    "best_positions",
+    "drop_clearly_worse",
+    "penalty_curve",
+    "select",
+    "typical_penalty",
+]
 
 # Until there are enough folds, test rows are split into this many blocks. A method is dropped when
 # the best one is surely not worse by more than a negligible difference: by this many standard
@@ -20,6 +29,8 @@ _BLOCKS = 8
 _ERRORS = 3.0
 _ERRORS_OF_PENALTIES = 2.0
 _NEGLIGIBLE = 5e-4
+# Weight of the preference for typical penalties, in standard errors per squared decade.
+_PREFERENCE = 0.02
 
 
 @dataclass
@@ -93,6 +104,61 @@ def penalty_curve(results: Vector, ratio: float) -> Vector:
         total[here][known] += (share * means[there])[known]
         weight[here][known] += share[known]
     return total / weight
+
+
+def select(
+    results: list[Vector], alphas: Vector, typical: list[float], ratio: float
+) -> tuple[int, int]:
+    """The candidate and the position of the penalty to select.
+
+    It is the one with the highest curve, less a preference for typical penalties where the folds do
+    not decide: the difference to the highest one counts against the difference of the squared
+    distances from the typical penalty, in decades, times a small share of the standard error of
+    their paired differences. Of equal ones the largest penalty is selected.
+
+    Parameters
+    ----------
+    results : list of arrays of shape (n_folds, n_alphas)
+        The results of each candidate; NaN where nothing was measured.
+    alphas : array of shape (n_alphas,)
+    typical : list of float
+        The typical penalty of each candidate; see `typical_penalty`.
+    ratio : float
+        Test rows over training rows of a fold.
+    """
+    curves = [penalty_curve(each, ratio) for each in results]
+    first = int(np.argmax([np.nanmax(curve) for curve in curves]))
+    highest = int(best_positions(curves[first])[0])
+    reference = results[first][:, [highest]]
+    decades = [np.square(np.log10(alphas / alpha)) for alpha in typical]
+    values = []
+    for curve, each, distance in zip(curves, results, decades, strict=True):
+        error = np.zeros(alphas.size)
+        if len(each) > 1:
+            error = np.std(each - reference, axis=0, ddof=1) * np.sqrt(1.0 / len(each) + ratio)
+        values.append(curve - _PREFERENCE * error * (distance - decades[first][highest]))
+    winner = int(np.argmax([np.nanmax(value) for value in values]))
+    return winner, int(best_positions(values[winner])[0])
+
+
+def best_positions(values: Vector) -> Index:
+    """Positions of the highest value, up to rounding errors."""
+    return np.flatnonzero(values >= np.nanmax(values) - 1e-12)
+
+
+def typical_penalty(X: Any, y: NDArray) -> float:
+    """The total variance of the columns over the number of rows outside of the largest class.
+
+    With as many weights as columns, each with the same prior variance, and scores of unit variance,
+    it is the penalty of the most probable weights when the rows of the rarer classes carry the
+    information.
+    """
+    design = make_design(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, second, _ = design.moments(np.full(design.n_rows, 1.0 / design.n_rows))
+        variance = float(np.maximum(second - first**2, 0.0).sum())
+    rarer = y.size - int(np.unique(y, return_counts=True)[1].max())
+    return variance / max(rarer, 1) if 0.0 < variance < np.inf else 1.0
 
 
 class _BlockValues:

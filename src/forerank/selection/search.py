@@ -19,14 +19,20 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from forerank._typing import Index, Vector
+from forerank._typing import Vector
 from forerank._validation import is_integer
 from forerank.design import make_design
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
-from forerank.selection.candidates import Candidate, drop_clearly_worse, penalty_curve
+from forerank.selection.candidates import (
+    Candidate,
+    drop_clearly_worse,
+    penalty_curve,
+    select,
+    typical_penalty,
+)
 from forerank.selection.methods import (
     METHODS,
     fitted_scaler,
@@ -42,7 +48,7 @@ from forerank.selection.training_rows import (
     stratified_sample,
 )
 
-__all__ = ["Candidate", "Search", "best_positions", "with_loose_tolerance"]
+__all__ = ["Search", "with_loose_tolerance"]
 
 # Folds of few rows are repeated, with other folds, up to this many rows in all.
 _ROWS_OF_REPEATS = 2_000
@@ -95,6 +101,8 @@ class Search:
         # Folds that are no repetition of others.
         self.n_folds = len(self.splits) // repeats
         self.notes += notes
+        # Typical penalties by feature map.
+        self._typical: dict[str | None, float] = {}
         self.candidates = self._make_candidates()
 
     def _seed(self) -> int:
@@ -209,6 +217,8 @@ class Search:
                         candidate.dropped = f"the map fails: {error}"
                 if candidate.dropped is None:
                     rows = prepared[candidate.map]
+                    if candidate.map not in self._typical:
+                        self._typical[candidate.map] = typical_penalty(rows[0].X, rows[0].y)
                     tasks.append((candidate, number, split.label, *rows, keep_scores))
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
             delayed(self._fit_path)(*task) for task in tasks
@@ -312,23 +322,25 @@ class Search:
     # --- Results ---
 
     def best(self) -> tuple[Candidate, int]:
-        """The candidate and the position of the penalty where its curve is highest; of equally
-        high ones the largest penalty.
-        """
+        """The selected candidate and the position of its penalty; see `select`."""
         finished = [c for c in self.candidates if c.dropped is None and np.isfinite(c.means).any()]
         if not finished:
             nearest = np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA)))
             return self.candidates[0], int(nearest)
         most = max(len(c.measured) for c in finished)
         finished = [c for c in finished if len(c.measured) == most]
-        curves = [self.curve(c) for c in finished]
-        winner = int(np.argmax([np.nanmax(curve) for curve in curves]))
-        return finished[winner], int(best_positions(curves[winner])[0])
+        typical = [self._typical.get(c.map, _DEFAULT_ALPHA) for c in finished]
+        results = [c.measured for c in finished]
+        winner, position = select(results, self.alphas, typical, self._test_ratio)
+        return finished[winner], position
 
     def curve(self, candidate: Candidate) -> Vector:
         """The values by which penalties and candidates are compared."""
-        split = self.splits[0]
-        return penalty_curve(candidate.measured, split.test.size / split.train.size)
+        return penalty_curve(candidate.measured, self._test_ratio)
+
+    @property
+    def _test_ratio(self) -> float:
+        return self.splits[0].test.size / self.splits[0].train.size
 
     def table(self) -> dict[str, Any]:
         """`cv_results_` of the ranker: an entry per candidate and penalty."""
@@ -360,8 +372,3 @@ def with_loose_tolerance(ranker: Any) -> Any:
     """A copy of the ranker that stops as soon as measures would no longer change."""
     smooth = getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
     return clone(ranker).set_params(tol=_LOOSE_TOL["gradient" if smooth else "gap"])
-
-
-def best_positions(values: Vector) -> Index:
-    """Positions of the highest value, up to rounding errors."""
-    return np.flatnonzero(values >= np.nanmax(values) - 1e-12)

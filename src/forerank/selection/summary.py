@@ -9,12 +9,8 @@ from forerank._text import counted
 from forerank._typing import Vector
 from forerank.design import make_design
 from forerank.metrics.significance import corrected_margin
-from forerank.selection.search import (
-    Candidate,
-    Search,
-    best_positions,
-    with_loose_tolerance,
-)
+from forerank.selection.candidates import Candidate, best_positions
+from forerank.selection.search import Search, with_loose_tolerance
 from forerank.selection.training_rows import stratified_order
 
 __all__ = ["learning_curve", "reason"]
