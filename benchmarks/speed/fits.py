@@ -212,7 +212,11 @@ def products(run: Run, settings: Iterator[tuple[str, str, Callable]], arrays: tu
 def compare_all(names: list[str], repeats: int, quick: bool, record: dict) -> Iterator[Comparison]:
     """Comparisons of each data set and loss; all runs are added to the record."""
     for name in names:
-        arrays = split(name)
+        try:
+            arrays = split(name)
+        except FileNotFoundError as error:
+            print(f"{name}: skipped, {error}")
+            continue
         warm_up(arrays)
         others = run_all(peers(*arrays[0].shape, quick), arrays, repeats, f"{name}: peers")
         record[name] = {"shape": arrays[0].shape, "peers": [asdict(r) for r in others]}
