@@ -58,9 +58,11 @@ _SMALL_DATA = 150_000
 _COPY_PER_ROW = 12
 _FEWEST_PER_COLUMN = 4
 _MOST_PER_COLUMN = 64
-# Steps after which the Hessian is computed anew, and the ratio of its curvature to the true one
-# above which it is not used to predict a decrease.
-_MOST_STEPS = 10
+# Steps after which the Hessian is computed anew; in a fit of its own, conjugate gradients take over
+# then. On a path it also serves the next penalties, so that its age matters more.
+_MOST_STEPS = 12
+_MOST_STEPS_ON_PATH = 6
+# Ratio of its curvature to the true one above which it is not used to predict a decrease.
 _OUTDATED = 2.0
 # Factor by which conjugate gradients reduce the residual of the Newton equation; most iterations.
 _CG_ACCURACY = 0.3
@@ -204,6 +206,7 @@ def newton_iterations(
         here = objective.at(s)
     reference = problem.reference_norm() if reference is None else reference
     gradient = design.adjoint(here.gradient) + penalty * w
+    by_metric = gradient_norm == 0.0
     if isinstance(precondition, Metric):
         precondition.change_penalty(penalty)
     for iteration in range(problem.max_iter + 1):
@@ -224,7 +227,7 @@ def newton_iterations(
         is_new = precondition is None
         if precondition is None:
             precondition = _preconditioner(problem, w, here)
-        if isinstance(precondition, Metric) and gradient_norm == 0.0:
+        if isinstance(precondition, Metric) and by_metric:
             check = converged and not is_new
             p, q, precondition = _metric_direction(problem, w, here, gradient, precondition, check)
         else:
@@ -242,8 +245,8 @@ def newton_iterations(
         before, gradient = gradient, design.adjoint(here.gradient) + penalty * w
         if isinstance(precondition, Metric):
             precondition.update(step * p, gradient - before)
-            if precondition.n_steps >= _MOST_STEPS:
-                precondition = None
+            if precondition.n_steps >= (_MOST_STEPS_ON_PATH if on_path else _MOST_STEPS):
+                precondition, by_metric = None, by_metric and on_path
     gap, history = gap_bound(gradient, penalty, value), problem.progress.history
     result = SolverResult(
         w, s, value, optimality, iteration, converged, history, None, gap, GRADIENT_NORM
