@@ -3,7 +3,7 @@ process.
 
 Columns are scaled. Times are the best of three (one where a fit takes more than a second). The path
 is compared with the fit at its smallest penalty, and with the mean of the ten fits that it
-replaces.
+replaces. Products with X are counted for the path and for the ten fits together.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from time import perf_counter
 
 import numpy as np
 import scipy.sparse as sp
+from _products import counted_products
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank import PairwiseRanker, PointwiseRanker, TopPush
@@ -53,11 +54,18 @@ def main():
         for ranker in RANKERS:
             fits = [seconds(lambda a=a: ranker.set_params(alpha=a).fit(X, y)) for a in alphas]  # noqa: B023
             path = seconds(lambda: ranker.alpha_path(X, y, alphas))  # noqa: B023
+            size = X.nnz if sp.issparse(X) else X.size
+            with counted_products(size) as of_path:
+                ranker.alpha_path(X, y, alphas)
+            with counted_products(size) as of_fits:
+                for alpha in alphas:
+                    ranker.set_params(alpha=alpha).fit(X, y)
             ratios.append((path / fits[-1], path / np.mean(fits)))
             print(
                 f"{name:12s} {type(ranker).__name__:16s} {ranker.loss:14s} path {path:7.3f}  last "
                 f"fit {fits[-1]:7.3f} s  ratio {ratios[-1][0]:5.2f}  mean fit "
-                f"{np.mean(fits):7.3f} s  ratio {ratios[-1][1]:5.2f}",
+                f"{np.mean(fits):7.3f} s  ratio {ratios[-1][1]:5.2f}  products {of_path.total:.0f} "
+                f"of {of_fits.total:.0f}",
                 flush=True,
             )
     last, mean = np.exp(np.log(ratios).mean(axis=0))

@@ -63,7 +63,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     Notes
     -----
     Cost: a few dozen products with X; between them N log N for the hinges, N for the other
-    losses, times log K for K grades. Hinge: a bundle method; all others: truncated Newton.
+    losses, times log K for K grades. Hinge: a bundle method; all others: Newton's method.
 
     Examples
     --------

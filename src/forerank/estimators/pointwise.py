@@ -58,7 +58,7 @@ class PointwiseRanker(TwoClassRanker):
     Notes
     -----
     Cost: a few dozen products with X. Hinge: dual coordinate descent, and a bundle method if that
-    is slow; all other losses: truncated Newton. A warm start of the hinge needs as many rows as
+    is slow; all other losses: Newton's method. A warm start of the hinge needs as many rows as
     before.
 
     Examples
