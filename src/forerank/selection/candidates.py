@@ -29,8 +29,8 @@ _BLOCKS = 8
 _ERRORS = 3.0
 _ERRORS_OF_PENALTIES = 2.0
 _NEGLIGIBLE = 5e-4
-# Weight of the preference for typical penalties, in standard errors per squared decade.
-_PREFERENCE = 0.02
+# Weight of the preference for typical penalties, in standard errors per decade.
+_PREFERENCE = 0.05
 
 
 @dataclass
@@ -112,9 +112,9 @@ def select(
     """The candidate and the position of the penalty to select.
 
     It is the one with the highest curve, less a preference for typical penalties where the folds do
-    not decide: the difference to the highest one counts against the difference of the squared
-    distances from the typical penalty, in decades, times a small share of the standard error of
-    their paired differences. Of equal ones the largest penalty is selected.
+    not decide: each decade that a penalty is farther from the typical one counts as a small share
+    of the standard error of its paired differences to the highest. Of equal ones the largest
+    penalty is selected.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def select(
     first = int(np.argmax([np.nanmax(curve) for curve in curves]))
     highest = int(best_positions(curves[first])[0])
     reference = results[first][:, [highest]]
-    decades = [np.square(np.log10(alphas / alpha)) for alpha in typical]
+    decades = [np.abs(np.log10(alphas / alpha)) for alpha in typical]
     values = []
     for curve, each, distance in zip(curves, results, decades, strict=True):
         error = np.zeros(alphas.size)
