@@ -15,15 +15,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from forerank._typing import Vector
+from forerank._typing import Index, Mask, Vector
 
-__all__ = ["RELATIVE_ERROR", "Bounds", "Gram", "Metric", "interior_point"]
+__all__ = ["RELATIVE_ERROR", "Bounds", "Gram", "Metric", "interior_point", "pivoting"]
 
 Solve = Callable[[Vector], Vector]
 
 _MAX_STEPS = 80
 # Length of a step relative to the distance from the boundary.
 _BOUNDARY_SHARE = 0.99
+# Block pivoting ends after this many exchanges without fewer wrong signs.
+_PATIENCE = 3
+# Increase of the diagonal, relative to it, so that equal rows do not make the matrix singular.
+_RIDGE = 1e-9
 # Relative accuracy of the minimum at which a programme counts as solved.
 RELATIVE_ERROR = 0.03
 
@@ -36,6 +40,10 @@ class Gram:
 
     def product(self, x: Vector) -> Vector:
         return self.matrix @ x
+
+    def among(self, index: Index) -> Vector:
+        """The matrix of some of the rows."""
+        return self.matrix[np.ix_(index, index)]
 
     def plus_diagonal(self, theta: Vector) -> Solve:
         """The inverse of this matrix with theta added to its diagonal."""
@@ -243,6 +251,48 @@ class _Newton:
         du = self._bounds.slack(dx, 0.0) + slack_error
         dz, dy = (target_x - point.z * dx) / point.x, (target_u - point.y * du) / point.u
         return _Interior(dx, dz, du, dy)
+
+
+def pivoting(
+    matrix: Gram, h: Vector, guess: Mask, *, total: float, constant: float, atol: float
+) -> tuple[Vector, Mask] | None:
+    """The minimiser without upper bounds, from a good guess at the variables that are not zero, and
+    which these are; None where the method does not converge.
+
+    Block pivoting: solve for the guess, then exchange all variables of the wrong sign. Cost: a few
+    factorisations of the matrix of the non-zero variables.
+    """
+    active = guess.copy()
+    fewest, patience = h.size + 1, _PATIENCE
+    while True:
+        index = np.flatnonzero(active)
+        among = matrix.among(index)
+        among[np.diag_indices(index.size)] *= 1.0 + _RIDGE
+        try:
+            factor = cho_factor(among, lower=True, check_finite=False)
+        except LinAlgError:
+            return None
+        x = np.zeros(h.size)
+        x[index] = cho_solve(factor, -h[index], check_finite=False)
+        if not np.isfinite(float(x.min())):
+            return None
+        feasible = np.maximum(x, 0.0)
+        product = matrix.product(feasible)
+        slope = product + h
+        goal = max(
+            atol,
+            RELATIVE_ERROR * (constant + 0.5 * float(feasible @ product) + float(h @ feasible)),
+        )
+        error = -max(total, float(feasible.sum())) * min(float(slope.min()), 0.0)
+        if error <= goal and abs(float(feasible @ slope)) <= goal:
+            return feasible, active
+        wrong = (active & (x < 0.0)) | (~active & (slope < 0.0))
+        count = int(np.count_nonzero(wrong))
+        patience = _PATIENCE if count < fewest else patience - 1
+        if count == 0 or patience == 0:
+            return None
+        fewest = min(fewest, count)
+        active ^= wrong
 
 
 def _with_shares(solve: Solve, shares: Vector, ratio: Vector, n: int) -> Solve:

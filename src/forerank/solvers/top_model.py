@@ -28,6 +28,7 @@ from forerank.solvers.quadratic_program import (
     Gram,
     Metric,
     interior_point,
+    pivoting,
 )
 from forerank.solvers.working_set import WorkingSet
 
@@ -39,6 +40,10 @@ THRESHOLD_ERROR = 0.1
 # Numbers (8 bytes each) that a dense copy of some positives may have while their curvature is
 # added.
 _CHUNK_ENTRIES = 2**21
+# A programme is solved by an active set, one exchange at a time, for at most this many columns,
+# which bound the free variables, or this many positive ones at the start; beyond it by block
+# pivoting, and where that fails, as for dependent rows, by an interior-point method.
+_MOST_COLUMNS, _MOST_POSITIVE = 1000, 300
 # Least curvature in the threshold, so that the model has a minimum where the losses have none.
 _LEAST_CURVATURE = 1e-6
 
@@ -75,6 +80,7 @@ class _QuadraticModel:
         self.top, self.design, self.alpha, self.l1 = top, design, alpha, l1
         #: Dual variables of all negatives in the last programme, from which the next one starts.
         self.dual_of_negatives = np.zeros(top.negatives.size)
+        self._was_seen = np.zeros(top.negatives.size, dtype=bool)  # in the last programme
 
     def _centre(self, point: Point) -> None:
         total = float(point.curvature.sum())
@@ -118,15 +124,29 @@ class _QuadraticModel:
             h[n:] -= point.w
             upper = np.full(point.w.size, 2.0 * l1)
         goal = {"total": max(self.G, _LEAST_CURVATURE) / kappa, "constant": constant, "atol": atol}
+        found = None
         if isinstance(matrix, Gram):
             start = self.dual_of_negatives[working.rows] * kappa
-            found = active_set(matrix.matrix, h, shares, start, rtol=RELATIVE_ERROR, **goal)
-            if found is not None:
-                self.dual_of_negatives[:] = 0.0
-                self.dual_of_negatives[working.rows] = found[0] / kappa
-                self.dual_of_negatives[working.full] = top.caps[working.full] * found[0].sum()
-                return found
-        x, z = interior_point(matrix, h, Bounds(n, shares, upper), **goal)
+            few_columns = self.design.n_columns <= _MOST_COLUMNS
+            if few_columns or np.count_nonzero(start) <= _MOST_POSITIVE:
+                found = active_set(matrix.matrix, h, shares, start, rtol=RELATIVE_ERROR, **goal)
+            elif shares is None:
+                found = pivoting(matrix, h, (start > 0.0) | ~self._was_seen[working.rows], **goal)
+        x, active = found or self._interior(matrix, h, Bounds(n, shares, upper), goal)
+        self.dual_of_negatives[:] = 0.0
+        positive = active if shares is None else active | (x[:n] > 0.5 * shares * x[:n].sum())
+        self.dual_of_negatives[working.rows] = np.where(positive, x[:n], 0.0) / kappa
+        self.dual_of_negatives[working.full] = top.caps[working.full] * x[:n].sum()
+        self._was_seen[:] = False
+        self._was_seen[working.rows] = True
+        return x, active
+
+    def _interior(
+        self, matrix: Gram | Metric, h: Vector, bounds: Bounds, goal: dict[str, float]
+    ) -> tuple[Vector, Mask]:
+        """The solution by an interior-point method, in which no variable is zero exactly."""
+        n, shares = bounds.n_first, bounds.shares
+        x, z = interior_point(matrix, h, bounds, **goal)
         own, rest = x[:n], z[:n]
         active = own * float(rest.mean() + 1e-300) >= rest * float(own.mean() + 1e-300)
         if shares is not None:

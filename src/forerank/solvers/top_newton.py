@@ -133,10 +133,11 @@ class _WorkingSetNewton:
     ) -> SolverResult:
         top, design = self.top, self.design
         w = np.zeros(design.n_columns) if start is None else start.copy()
-        point = self.point(w, design.scores(w))
-        working = WorkingSet.first(top, design, point.w, point.s)
+        scores = design.scores(w)
+        working = WorkingSet.first(top, design, w, scores)
         if start_dual is not None:
             self.start_from_dual(start_dual, working)
+        point = self.point(w, scores)
         best, best_value = point, np.inf
         for iteration in range(max_iter + 1):
             value = top.value_at(point.s) + self.penalty(point.w)
@@ -182,8 +183,12 @@ class _WorkingSetNewton:
         if total > 0.0:
             self.beta = on_negatives / total
             self.model.dual_of_negatives = on_negatives.copy()
-            self.raise_bound(-dual[self.top.positives])
+            slope = -dual[self.top.positives]
+            self.raise_bound(slope)
             working.add(np.flatnonzero(on_negatives))
+            if isinstance(self.loss, _ProximalHinge):
+                centre = np.clip(slope / self.top.share, 0.0, 1.0)
+                self.loss = _ProximalHinge(self.loss.width, centre)
 
     def step(self, point: Point, working: WorkingSet) -> Point | None:
         """The point after an iteration; None where it does not decrease the objective."""
