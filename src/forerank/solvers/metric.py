@@ -37,6 +37,8 @@ class Metric:
         matrix = self._hessian.copy(order="F")
         on_diagonal = np.diag_indices(penalty.size)
         self._diagonal = (matrix[on_diagonal] + penalty) * (1.0 + 1e-8)
+        # Without curvature and penalty, as for an intercept, the gradient is the direction.
+        self._diagonal[~(self._diagonal > 0.0)] = 1.0
         matrix[on_diagonal] = self._diagonal
         factor, failed = dpotrf(matrix, lower=1, overwrite_a=1)
         self._factor = None if failed else factor
@@ -65,7 +67,11 @@ class Metric:
         for step, change in reversed(self._steps):
             shares.append(float(step @ r) / float(step @ change))
             r -= shares[-1] * change
-        out = r / self._diagonal if self._factor is None else dpotrs(self._factor, r, lower=1)[0]
+        if self._factor is None:
+            with np.errstate(over="ignore"):
+                out = r / self._diagonal
+        else:
+            out = dpotrs(self._factor, r, lower=1)[0]
         for (step, change), share in zip(self._steps, reversed(shares), strict=True):
             out += (share - float(change @ out) / float(step @ change)) * step
         return out

@@ -7,10 +7,7 @@ step to step, conjugate gradients solve the Newton equation roughly, with the He
 as preconditioner. Two more things keep the passes over X few:
 
 - the line search knows the scores X p of the direction p, so it needs no product with X;
-- the start is the solution on a sample of the rows, which itself starts from a smaller sample. With
-  too many columns for a Hessian it is the solution for a larger penalty, which itself starts from a
-  larger one: a sample of such rows has another solution, and a small penalty from zero weights
-  takes more conjugate gradient iterations than the whole path.
+- the start is the solution on a sample of the rows, which itself starts from a smaller sample.
 
 Stopping: two rules, over all rows. ||gradient(w)|| <= tol ||gradient(0)||, with every column in its
 own unit (`forerank.solvers.units`); that ratio is the certificate. Multiplying a dense column by a
@@ -40,8 +37,7 @@ Preconditioner = Callable[[Vector], Vector]
 # Rows of each sample as a fraction of the rows of the next one, and the fewest rows of a sample.
 SAMPLE_FRACTION = 1 / 8
 SMALLEST_SAMPLE = 800
-# Relative gradient norm to which samples are solved; below it their sampling error dominates. Also
-# that of fits for larger penalties.
+# Relative gradient norm to which samples are solved; below it their sampling error dominates.
 _SAMPLE_TOL = 0.03
 # The sampled Hessian is used if its d x d entries are at most this many per row of X, or this many
 # in all.
@@ -50,8 +46,6 @@ _SMALL_HESSIAN = 40_000
 # Decrease that may still be predicted at the end, relative to tol times the objective:
 # with the tolerance of 3e-3 of a search it is 1 % of the objective, where measures hardly change.
 _DECREASE = 3.0
-# Ratio of the penalties from which a fit with a diagonal starts, about that of a path of ten.
-_PENALTY_RATIO = 10.0
 # Entries of X up to which the Hessian is taken over all rows. Above, the rows of the sample for it:
 # so many numbers in their copy per row of X, but at least and at most so many rows per column.
 _SMALL_DATA = 150_000
@@ -60,7 +54,7 @@ _FEWEST_PER_COLUMN = 4
 _MOST_PER_COLUMN = 64
 # Steps after which the Hessian is computed anew; in a fit of its own, conjugate gradients take over
 # then. On a path it also serves the next penalties, so that its age matters more.
-_MOST_STEPS = 12
+_MOST_STEPS = 8
 _MOST_STEPS_ON_PATH = 6
 # Ratio of its curvature to the true one above which it is not used to predict a decrease.
 _OUTDATED = 2.0
@@ -97,17 +91,12 @@ def newton(
     """
     units = units or column_units(objective, design)
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
-    reference, scores, n_iter = problem.reference_norm(), None, 0
-    if start is None and _hessian_is_small(units.design):
+    if start is None:
         w = _start_from_sample(problem, tol, np.random.default_rng(0))
-    elif start is None:
-        w, scores, n_iter = _start_from_larger_penalties(problem, tol, reference)
     else:
         w = units.to_standardised(start)
-    result, _ = newton_iterations(
-        problem, w, tol, None, gradient_norm, scores=scores, reference=reference
-    )
-    return units.to_columns(replace(result, n_iter=n_iter + result.n_iter))
+    result, _ = newton_iterations(problem, w, tol, None, gradient_norm)
+    return units.to_columns(result)
 
 
 @dataclass(frozen=True)
@@ -159,28 +148,6 @@ def _start_from_sample(problem: Problem, tol: float, rng: np.random.Generator) -
         return np.zeros(problem.design.n_columns)
     start = _start_from_sample(sample, tol, rng)
     return newton_iterations(sample, start, max(tol, _SAMPLE_TOL), None)[0].w
-
-
-def _start_from_larger_penalties(
-    problem: Problem, tol: float, reference: float
-) -> tuple[Vector, Vector, int]:
-    """The minimiser for a penalty `_PENALTY_RATIO` times as large, its scores, and the iterations.
-
-    It starts from the minimiser for a penalty that is larger again by this factor, and so on, up to
-    the curvature at zero. Zero weights where the penalty is zero, or that large already.
-    """
-    w, scores, n_iter = np.zeros(problem.design.n_columns), np.zeros(problem.design.n_rows), 0
-    some = problem.penalty[problem.penalty > 0.0]
-    if some.size:
-        largest = _mean_curvature(problem, w) / float(np.median(some))
-        n_penalties = int(np.log(max(largest, 1.0)) / np.log(_PENALTY_RATIO))
-        for k in range(n_penalties, 0, -1):
-            larger = replace(problem, penalty=_PENALTY_RATIO**k * problem.penalty)
-            result, _ = newton_iterations(
-                larger, w, max(tol, _SAMPLE_TOL), None, scores=scores, reference=reference
-            )
-            w, scores, n_iter = result.w, result.scores, n_iter + result.n_iter
-    return w, scores, n_iter
 
 
 def newton_iterations(
@@ -369,17 +336,11 @@ def _preconditioner(problem: Problem, w: Vector, here: Curved) -> Preconditioner
     """The inverse of a sampled Hessian where that is small, else of an estimated diagonal."""
     if _hessian_is_small(problem.design):
         return _hessian_metric(problem, w, here)
-    # One number for all columns, which are in their own units: a rare column has a small curvature
-    # because most of its entries are zero, not because its values are small.
-    scale = _mean_curvature(problem, w) + problem.penalty
+    # The mean of all columns counts as much as the column itself: a rare column has a small
+    # curvature because most of its entries are zero, not because its values are small.
+    diagonal = _hessian_diagonal(problem.design, here)
+    scale = 0.5 * (diagonal + diagonal.mean()) + problem.penalty
     return lambda r: r / scale
-
-
-def _mean_curvature(problem: Problem, w: Vector) -> float:
-    """The mean of the diagonal of X^T F'' X at w, from a sample of the rows."""
-    problem = problem.sample(SMALLEST_SAMPLE, np.random.default_rng(1)) or problem
-    here = problem.objective.at(problem.design.scores(w))
-    return float(_hessian_diagonal(problem.design, here).mean())
 
 
 def _hessian_diagonal(design: Design, here: Curved) -> Vector:
