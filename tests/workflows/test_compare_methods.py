@@ -81,7 +81,7 @@ def test_ranker_and_its_methods():
     # As Ranker by itself on the scaled rows of the fold.
     train, test = list(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))[1]
     scaler = StandardScaler().fit(X[train])
-    ranker = Ranker("auc", methods=["pairwise-logistic"], random_state=0).fit(
+    ranker = Ranker("auc", methods=["pairwise-logistic"], random_state=0, scale=False).fit(
         scaler.transform(X[train]), y[train]
     )
     expected = metrics.roc_auc(y[test], ranker.decision_function(scaler.transform(X[test])))
