@@ -50,6 +50,6 @@ def test_a_matrix_that_is_not_positive_definite_is_replaced_by_its_diagonal():
 
 
 def test_without_curvature_it_is_the_identity():
-    """At weights where the squared hinge is zero, an intercept has neither curvature nor penalty."""
+    """Where the squared hinge is zero, an intercept has neither curvature nor penalty."""
     metric = Metric(np.zeros((2, 2)), np.zeros(2), np.array([4.0, 0.0]))
     np.testing.assert_allclose(metric(np.array([2.0, 3.0])), [0.5, 3.0], rtol=1e-7)
