@@ -119,9 +119,8 @@ def _descend(Q, h, shares, x, state, total, constant, atol, rtol, most):  # type
             k += 1
         elif state[j] == _CAPPED:
             _cap(capped, Q, h, shares, j, 1.0)
-    refreshed = (
-        -1
-    )  # number of free variables after the factor was computed anew, with no step since
+    # Number of free variables after the factor was computed anew, with no step since.
+    refreshed = -1
     k = _minimise_among(R, Q, h, shares, x, state, free, k, capped)
     for _ in range(most):
         if 1.0 - capped[n] <= _ROUNDING or (k == 0 and capped[n] > 0.0):
