@@ -118,7 +118,7 @@ def method_names(metric: str | None = None) -> list[str]:
     Examples
     --------
     >>> method_names("auc")
-    ['pointwise-logistic', 'pairwise-logistic', 'pairwise-squared-hinge', 'pointwise-squared-hinge']
+    ['pointwise-logistic', 'pairwise-logistic', 'pointwise-squared-hinge']
     """
     if metric is None:
         return list(METHODS)

@@ -7,7 +7,9 @@ step to step, conjugate gradients solve the Newton equation roughly, with the He
 as preconditioner. Two more things keep the passes over X few:
 
 - the line search knows the scores X p of the direction p, so it needs no product with X;
-- the start is the solution on a sample of the rows, which itself starts from a smaller sample.
+- the start is the solution on a sample of the rows, which itself starts from a smaller sample. With
+  too many columns for a Hessian it is the solution for a larger penalty, which itself starts from a
+  larger one, as on a path of penalties: from other starts, the same tolerance gives another model.
 
 Stopping: two rules, over all rows. ||gradient(w)|| <= tol ||gradient(0)||, with every column in its
 own unit (`forerank.solvers.units`); that ratio is the certificate. Multiplying a dense column by a
@@ -37,7 +39,8 @@ Preconditioner = Callable[[Vector], Vector]
 # Rows of each sample as a fraction of the rows of the next one, and the fewest rows of a sample.
 SAMPLE_FRACTION = 1 / 8
 SMALLEST_SAMPLE = 800
-# Relative gradient norm to which samples are solved; below it their sampling error dominates.
+# Relative gradient norm to which samples are solved; below it their sampling error dominates. Also
+# that of fits for larger penalties.
 _SAMPLE_TOL = 0.03
 # The sampled Hessian is used if its d x d entries are at most this many per row of X, or this many
 # in all.
@@ -46,6 +49,8 @@ _SMALL_HESSIAN = 40_000
 # Decrease that may still be predicted at the end, relative to tol times the objective:
 # with the tolerance of 3e-3 of a search it is 1 % of the objective, where measures hardly change.
 _DECREASE = 3.0
+# Ratio of the penalties from which a fit with a diagonal starts, about that of a path of ten.
+_PENALTY_RATIO = 10.0
 # Entries of X up to which the Hessian is taken over all rows. Above, the rows of the sample for it:
 # so many numbers in their copy per row of X, but at least and at most so many rows per column.
 _SMALL_DATA = 150_000
@@ -91,12 +96,17 @@ def newton(
     """
     units = units or column_units(objective, design)
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
-    if start is None:
+    reference, scores, n_iter = problem.reference_norm(), None, 0
+    if start is None and _hessian_is_small(units.design):
         w = _start_from_sample(problem, tol, np.random.default_rng(0))
+    elif start is None:
+        w, scores, n_iter = _start_from_larger_penalties(problem, tol, reference)
     else:
         w = units.to_standardised(start)
-    result, _ = newton_iterations(problem, w, tol, None, gradient_norm)
-    return units.to_columns(result)
+    result, _ = newton_iterations(
+        problem, w, tol, None, gradient_norm, scores=scores, reference=reference
+    )
+    return units.to_columns(replace(result, n_iter=n_iter + result.n_iter))
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,28 @@ def _start_from_sample(problem: Problem, tol: float, rng: np.random.Generator) -
         return np.zeros(problem.design.n_columns)
     start = _start_from_sample(sample, tol, rng)
     return newton_iterations(sample, start, max(tol, _SAMPLE_TOL), None)[0].w
+
+
+def _start_from_larger_penalties(
+    problem: Problem, tol: float, reference: float
+) -> tuple[Vector, Vector, int]:
+    """The minimiser for a penalty `_PENALTY_RATIO` times as large, its scores, and the iterations.
+
+    It starts from the minimiser for a penalty that is larger again by this factor, and so on, up to
+    the curvature at zero. Zero weights where the penalty is zero, or that large already.
+    """
+    w, scores, n_iter = np.zeros(problem.design.n_columns), np.zeros(problem.design.n_rows), 0
+    some = problem.penalty[problem.penalty > 0.0]
+    if some.size:
+        largest = _mean_curvature(problem, w) / float(np.median(some))
+        n_penalties = int(np.log(max(largest, 1.0)) / np.log(_PENALTY_RATIO))
+        for k in range(n_penalties, 0, -1):
+            larger = replace(problem, penalty=_PENALTY_RATIO**k * problem.penalty)
+            result, _ = newton_iterations(
+                larger, w, max(tol, _SAMPLE_TOL), None, scores=scores, reference=reference
+            )
+            w, scores, n_iter = result.w, result.scores, n_iter + result.n_iter
+    return w, scores, n_iter
 
 
 def newton_iterations(
@@ -336,11 +368,17 @@ def _preconditioner(problem: Problem, w: Vector, here: Curved) -> Preconditioner
     """The inverse of a sampled Hessian where that is small, else of an estimated diagonal."""
     if _hessian_is_small(problem.design):
         return _hessian_metric(problem, w, here)
-    # The mean of all columns counts as much as the column itself: a rare column has a small
-    # curvature because most of its entries are zero, not because its values are small.
-    diagonal = _hessian_diagonal(problem.design, here)
-    scale = 0.5 * (diagonal + diagonal.mean()) + problem.penalty
+    # One number for all columns, which are in their own units: a rare column has a small curvature
+    # because most of its entries are zero, not because its values are small.
+    scale = _mean_curvature(problem, w) + problem.penalty
     return lambda r: r / scale
+
+
+def _mean_curvature(problem: Problem, w: Vector) -> float:
+    """The mean of the diagonal of X^T F'' X at w, from a sample of the rows."""
+    problem = problem.sample(SMALLEST_SAMPLE, np.random.default_rng(1)) or problem
+    here = problem.objective.at(problem.design.scores(w))
+    return float(_hessian_diagonal(problem.design, here).mean())
 
 
 def _hessian_diagonal(design: Design, here: Curved) -> Vector:
