@@ -19,6 +19,8 @@ _MESSAGES = {
 }
 # Seconds after which a signal that could not raise an exception is sent again.
 _RETRY = 0.02
+# Numbers of such signals.
+_sent_again: list[int] = []
 
 
 class _Stopped(SystemExit):
@@ -37,11 +39,20 @@ def main() -> NoReturn:
 
         run()
     except _Stopped as stopped:
-        with suppress(OSError):
-            message = _MESSAGES[signal.Signals(stopped.number).name]
-            print(f"forerank: {message}", file=sys.stderr)
-        sys.exit(stopped.code)
+        _end(stopped)
+    except Exception:
+        # Code whose callback was interrupted may fail before the signal is sent again.
+        if not _sent_again:
+            raise
+        _end(_Stopped(_sent_again[0]))
     sys.exit(0)
+
+
+def _end(stopped: _Stopped) -> NoReturn:
+    with suppress(OSError):
+        message = _MESSAGES[signal.Signals(stopped.number).name]
+        print(f"forerank: {message}", file=sys.stderr)
+    sys.exit(stopped.code)
 
 
 def _handle_signals() -> None:
@@ -67,6 +78,7 @@ def _send_again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
         return
     number = unraisable.exc_value.number
+    _sent_again.append(number)
     timer = Timer(_RETRY, signal.pthread_kill, (main_thread().ident, number))
     timer.daemon = True
     timer.start()
