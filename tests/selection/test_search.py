@@ -1,6 +1,7 @@
 """The search behind Ranker: candidates that are dropped, samples of rows, smoothing of means."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
@@ -121,19 +122,23 @@ class TestSelect:
 class TestEnds:
     """The ends of a path are dropped where they cannot win, and extended where they do."""
 
-    def test_a_path_is_extended_where_its_end_is_best(self):
-        # One informative direction among many: the best penalty is larger than any of the path.
+    @pytest.mark.parametrize(("unit", "beyond"), [(30.0, "largest"), (1e-4, "smallest")])
+    def test_a_path_is_extended_where_its_end_is_best(self, unit, beyond):
+        # The best penalty grows with the square of the unit of the columns.
         rng = np.random.default_rng(0)
         X = rng.standard_normal((400, 200))
         y = X.sum(axis=1) + 10.0 * rng.standard_normal(400) > 0
-        options = {"methods": ["pointwise-logistic"], "random_state": 0}
-        ranker = Ranker(alphas=10, **options).fit(X, y)
-        listed = Ranker(alphas=np.geomspace(10, 1e-7, 10), **options).fit(X, y)
-        assert ranker.best_alpha_ >= listed.best_alpha_
-        assert listed.cv_results_["alpha"].max() == 10.0
-        if ranker.best_alpha_ > 10.0:
-            assert ranker.best_score_ > listed.best_score_
-            assert "beyond" not in ranker.reason_ or ranker.best_alpha_ > 1000.0
+        options = {"methods": ["pointwise-logistic"], "scale": False, "random_state": 0}
+        given = np.geomspace(10, 1e-7, 10)
+        extended = Ranker(alphas=10, **options).fit(unit * X, y)
+        listed = Ranker(alphas=given, **options).fit(unit * X, y)
+        assert_allclose(np.unique(listed.cv_results_["alpha"]), given[::-1])
+        assert f"The {beyond} alpha was selected; one beyond it may be better." in listed.reason_
+        end = given.max() if beyond == "largest" else given.min()
+        assert listed.best_alpha_ == pytest.approx(end)
+        assert (extended.best_alpha_ > end) == (beyond == "largest")
+        assert extended.best_alpha_ != pytest.approx(end)
+        assert extended.best_score_ > listed.best_score_
 
     def test_penalties_that_are_clearly_worse_are_dropped_at_both_ends(self, data):
         X, y = data(3000)

@@ -37,6 +37,13 @@ class TestReason:
             "pointwise-logistic reached 0.9970 at its best single penalty, not significantly "
             "different."
         )
+        # A paired difference that is significant, beside neighbours whose values are noise.
+        wiggle = np.array([[1.0, 0.0, 1.0]]) * np.array([[1], [-1], [1], [-1], [0]])
+        text = self.reason(data, [0.9, 0.9, 0.9], np.array([0.5, 0.93, 0.5]) + wiggle)
+        assert (
+            "pointwise-logistic reached 0.9300 at its best single penalty, but less at the "
+            "neighbouring penalties." in text
+        )
 
     def test_a_runner_up_behind(self, data):
         assert "; pointwise-logistic reached 0.9940, not significantly different." in self.reason(

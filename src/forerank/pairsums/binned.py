@@ -17,7 +17,7 @@ from forerank._kernels import compiled
 from forerank._typing import Index, Vector
 from forerank.pairsums.blocks import PairBlocks
 
-__all__ = ["binned_hessian", "weighted_gram"]
+__all__ = ["add_to_bins", "binned_hessian", "weighted_gram"]
 
 # Bins of a block with equally many scores, and as many of equal width for the extreme scores; the
 # scores from which the former are estimated.
@@ -87,13 +87,13 @@ def _bin_sums(
     mean score of each bin.
     """
     sums = np.zeros((n_bins, X.shape[1] + 1))
-    _add_to_bins(X, rows, w, bins, sums)
+    add_to_bins(X, rows, w, bins, sums)
     total = np.bincount(bins, w * t, n_bins)
     return sums, total / np.where(sums[:, -1] > 0.0, sums[:, -1], 1.0)
 
 
 @compiled
-def _add_to_bins(X, rows, w, bins, sums):  # type: ignore[no-untyped-def]
+def add_to_bins(X, rows, w, bins, sums):  # type: ignore[no-untyped-def]
     """Add the weighted rows of X to their bins; the last column is the weight."""
     d = X.shape[1]
     for e in range(rows.size):

@@ -14,6 +14,7 @@ from scipy.linalg import toeplitz
 
 from forerank._kernels import compiled, in_parallel
 from forerank._typing import Vector
+from forerank.pairsums.binned import add_to_bins
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
 from forerank.pairsums.logistic_grid import (
     CURVATURE,
@@ -148,7 +149,7 @@ class LogisticPairs:
             kernel = toeplitz(e / (1.0 + e) ** 2)
             for own, other in ((lower, upper), (upper, lower)):
                 charges = np.zeros((n_bins, U.shape[1] + 1))
-                _add_to_bins(U, b.rows[other], w[other], bins[other], charges)
+                add_to_bins(U, b.rows[other], w[other], bins[other], charges)
                 _add_from_bins(U, b.rows[own], w[own], bins[own], kernel @ charges, out)
         out *= self._scale
         return out
@@ -173,17 +174,6 @@ def _bins(t: Vector, begin: int, end: int) -> tuple[NDArray[np.int64], int, floa
     low, high = t[begin:end].min(), t[begin:end].max()
     width = max(0.25, (high - low) / 511)
     return ((t - low) / width).astype(np.int64), int((high - low) / width) + 1, width
-
-
-@compiled
-def _add_to_bins(U, rows, w, bins, charges):  # type: ignore[no-untyped-def]
-    """Weighted sums of the rows of U by bin; the last column is the weight."""
-    d = U.shape[1]
-    for e in range(rows.size):
-        u, c = U[rows[e]], charges[bins[e]]
-        for k in range(d):
-            c[k] += w[e] * u[k]
-        c[d] += w[e]
 
 
 @compiled

@@ -208,24 +208,25 @@ def drop_clearly_worse(
         return np.concatenate([each.of(s) for each, s in zip(blocks, scores, strict=True)])
 
     means = [c.results[folds].mean(axis=0) for c in active]
-    summits = [int(np.nanargmax(mean)) for mean in means]
-    heights = [values(c, summit) for c, summit in zip(active, summits, strict=True)]
-    first = int(np.argmax([np.nanmax(mean) for mean in means]))
-    for k, (candidate, summit, height) in enumerate(zip(active, summits, heights, strict=True)):
-        if k != first and _is_surely_above(heights[first] - height, -_NEGLIGIBLE):
-            behind = float(np.nanmean(heights[first] - height))
-            how = f"behind {active[first].name} by {behind:.2g}"
+    positions = [int(np.nanargmax(mean)) for mean in means]
+    at_best = [values(c, position) for c, position in zip(active, positions, strict=True)]
+    leader = int(np.argmax([np.nanmax(mean) for mean in means]))
+    for k, (candidate, position) in enumerate(zip(active, positions, strict=True)):
+        difference = at_best[leader] - at_best[k]
+        if k != leader and _is_surely_above(difference, -_NEGLIGIBLE):
+            behind = float(np.nanmean(difference))
+            how = f"behind {active[leader].name} by {behind:.2g}"
             if behind <= _NEGLIGIBLE:
-                how = f"not better than {active[first].name}"
+                how = f"not better than {active[leader].name}"
             candidate.dropped = f"{how} on {where}"
             continue
         left = list(range(candidate.results.shape[1])[candidate.tried])
         for end in (0, -1):
-            while left[end] != summit and _is_surely_above(
-                height - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
+            while left[end] != position and _is_surely_above(
+                at_best[k] - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
             ):
                 del left[end]
-        while left[-1] != summit and _is_surely_above(  # weak penalties that change nothing
+        while left[-1] != position and _is_surely_above(  # weak penalties that change nothing
             values(candidate, left[-2]) - values(candidate, left[-1]), -_NEGLIGIBLE / 5
         ):
             del left[-1]

@@ -45,12 +45,10 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
         text += f" Dropped early: {', '.join(dropped)}."
     if search.is_late():
         text += " The time budget ended the search."
-    curve = search.curve(selected)
-    ties = best_positions(curve)
-    last = search.alphas.size - 1
+    ties = best_positions(search.curve(selected))
     if ties.size > 1:
         text += f" {ties.size} penalties reach the same mean; the largest one was selected."
-    elif last > 1 and position in (0, last) and search.rises_beyond(selected, position):
+    elif search.rises_beyond(selected, position):
         end = "largest" if position == 0 else "smallest"
         text += f" The {end} alpha was selected; one beyond it may be better."
     return text + notes
