@@ -129,7 +129,7 @@ PUBLIC = {
         data estimators graphs losses metrics models
     """,
     "forerank.active": """
-        Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PoolRanker
+        Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PairLossMin PoolRanker
         Random RankThreshold RankingStable Reading RecallBound Simulation Step
         StoppingRule Strategy StrategyComparison Uncertain compare compare_strategies
         make_strategy paired_t rank_threshold relevance_posterior score_rows simulate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forerank import PairwiseRanker, metrics
-from forerank.active import Simulation, simulate
+from forerank.active import LabellingLoop, LossMin, Simulation, simulate
 from labelling import small_pool
 
 
@@ -131,3 +131,61 @@ def test_wrong_arguments_are_named(options, message):
     X, y = small_pool(60)
     with pytest.raises(ValueError, match=message):
         simulate(X, y, **options)
+
+
+def graded_pool(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    merit = X @ np.arange(1.0, 6.0) + rng.normal(size=n)
+    return X, np.searchsorted(np.quantile(merit, [0.6, 0.85]), merit)
+
+
+def test_grades_are_simulated():
+    X, y = graded_pool(250)
+    test = (X[150:], y[150:])
+    options = {"batch": 5, "rounds": 3, "grades": True, "random_state": 0, "test": test}
+    options["measures"] = ["wmw", "auc", "ndcg@10"]
+    for strategy in (LossMin(thresholds=2), "diverse", "random"):
+        run = simulate(X[:150], y[:150], strategy=strategy, seeds=(2, 3), **options)
+        assert np.sum(y[run.seeds] > 0) == 2
+        assert run.relevant == (y[run.order] > 0).astype(int).tolist()
+        assert run.n_relevant == np.sum(y[:150] > 0) - 2
+        labelled = [*run.seeds, *run.order]
+        ranker = PairwiseRanker(alpha=1e-2, graph="order").fit(X[labelled], y[labelled])
+        scores = ranker.decision_function(X[150:])
+        assert run.curves["wmw"][-1] == pytest.approx(metrics.wmw(test[1], scores), abs=2e-3)
+        auc = metrics.roc_auc(test[1] > 0, scores)
+        assert run.curves["auc"][-1] == pytest.approx(auc, abs=2e-3)
+
+
+def test_two_grades_are_two_classes():
+    X, y = small_pool()
+    options = {"batch": 10, "rounds": 3, "random_state": 0}
+    assert simulate(X, y, **options).order == simulate(X, y, grades=True, **options).order
+
+
+def test_grades_within_groups_and_from_a_record(tmp_path):
+    X, y = graded_pool()
+    qid = np.arange(y.size) % 6
+    options = {"grades": True, "qid": qid, "batch": 2, "random_state": 0, "seeds": (1, 2)}
+    whole = simulate(X, y, rounds=4, record=tmp_path / "whole", **options)
+    simulate(X, y, rounds=2, record=tmp_path / "part", **options)
+    resumed = simulate(X, y, rounds=4, record=tmp_path / "part", **options)
+    assert resumed.order[: 2 * 12] == whole.order[: 2 * 12]
+    ranker = PairwiseRanker(alpha=1e-2, graph="order")
+    with pytest.raises(ValueError, match="The label of row 69 is 2; expected 1"):
+        simulate(X, y > 0, ranker=ranker, record=tmp_path / "part", **{**options, "grades": False})
+
+
+def test_wrong_grades_are_named():
+    X, y = graded_pool()
+    with pytest.raises(ValueError, match="y has 3 classes; expected two"):
+        simulate(X, y)
+    with pytest.raises(ValueError, match="y has 1 classes; expected at least two grades"):
+        simulate(X, y * 0, grades=True)
+    loop = LabellingLoop(X, n_grades=3)
+    for wrong in (3, -1, 0.5, float("nan"), "a"):
+        with pytest.raises(ValueError, match="expected a grade from 0 to 2"):
+            loop.tell(0, wrong)
+    with pytest.raises(ValueError, match="n_grades must be an integer >= 2"):
+        LabellingLoop(X, n_grades=1)

@@ -17,6 +17,7 @@ from forerank.active import (
     Greedy,
     LabellingLoop,
     LossMin,
+    PairLossMin,
     Random,
     RecallBound,
     Uncertain,
@@ -28,21 +29,21 @@ from forerank.active import (
 from forerank.data import datasets
 
 ALL = [LossMin(), LossMin(0.3), Entropy(), Uncertain(), Diverse(), Random(), Greedy()]
+ALL += [PairLossMin(), LossMin(thresholds=3), LossMin(scale=1.0, calibrated=False)]
 
 
 DETERMINISTIC = [s for s in ALL if not isinstance(s, Random)]
 
 
-def slow_posterior(scores):
-    """Threshold rank and P(+1) of one group, after donmez2009, Figure 2."""
+def slow_posterior(scores, scale=None, calibrated=True, gap_number=0):
+    """Threshold rank and P(+1) of one group, after donmez2009, Figure 2; or at a smaller gap."""
     ascending = sorted(scores)
-    i = 1
-    for k in range(1, len(ascending)):
-        if ascending[k] - ascending[k - 1] > ascending[i] - ascending[i - 1]:
-            i = k
-    f_theta = ascending[i - 1]
-    scale = np.std(scores) * np.sqrt(3) / np.pi or 1.0
-    return i, [1 / (1 + np.exp(-(f - f_theta) / scale)) for f in scores]
+    gaps = [ascending[k] - ascending[k - 1] for k in range(1, len(ascending))]
+    largest_first = sorted(range(len(gaps)), key=lambda k: -gaps[k])
+    i = largest_first[min(gap_number, len(gaps) - 1)] + 1 if gaps else 1
+    centre = ascending[i - 1] if calibrated else 0.0
+    scale = scale or np.std(scores) * np.sqrt(3) / np.pi or 1.0
+    return i, [1 / (1 + np.exp(-(f - centre) / scale)) for f in scores]
 
 
 def slow_rank(scores, k):
@@ -50,16 +51,40 @@ def slow_rank(scores, k):
     return sum(s < scores[k] for s in scores) + (sum(s == scores[k] for s in scores) + 1) / 2
 
 
-def slow_loss_min(scores, trade_off):
-    """donmez2009, eq. 7."""
-    i, p = slow_posterior(scores)
+def slow_losses(scores, trade_off, i, normalized=True):
+    """Losses of each row in donmez2009, eq. 7, if it is relevant and if it is not."""
     theta, r_max = i + 0.5, len(scores)
     out = []
     for k in range(len(scores)):
         r = slow_rank(scores, k)
-        below = max(0.5 - (r - theta), 0) / abs(1 - theta) * (1 - trade_off)
-        above = max(0.5 + (r - theta), 0) / abs(r_max - theta) * trade_off
-        out.append(p[k] * below + (1 - p[k]) * above)
+        below, above = max(0.5 - (r - theta), 0), max(0.5 + (r - theta), 0)
+        if normalized:
+            below, above = below / abs(1 - theta), above / abs(r_max - theta)
+        out.append((below * (1 - trade_off), above * trade_off))
+    return out
+
+
+def slow_loss_min(scores, trade_off=0.6, normalized=True, thresholds=1, **posterior):
+    """donmez2009, eq. 7, and the mean over several thresholds."""
+    out = np.zeros(len(scores))
+    for number in range(thresholds):
+        i, p = slow_posterior(scores, gap_number=number, **posterior)
+        losses = slow_losses(scores, trade_off, i, normalized)
+        each = [p[k] * low + (1 - p[k]) * high for k, (low, high) in enumerate(losses)]
+        out += np.array(each) / thresholds
+    return out
+
+
+def slow_pair_loss_min(scores, trade_off=0.6):
+    """The largest expected loss over all pairs with a row: donmez2009, eq. 5, opposite labels."""
+    i, p = slow_posterior(scores)
+    losses = slow_losses(scores, trade_off, i)
+    out = [0.0] * len(scores)
+    for k, (k_low, k_high) in enumerate(losses):
+        for m, (m_low, m_high) in enumerate(losses):
+            if k != m:
+                loss = p[k] * (1 - p[m]) * (k_low + m_high) + (1 - p[k]) * p[m] * (k_high + m_low)
+                out[k] = max(out[k], loss)
     return out
 
 
@@ -121,6 +146,12 @@ def test_utilities_equal_their_definitions(pool):
     cases = [
         (LossMin(0.6), scores, lambda s, o: slow_loss_min(s, 0.6)),
         (LossMin(0.25), scores, lambda s, o: slow_loss_min(s, 0.25)),
+        (LossMin(scale=2.0), scores, lambda s, o: slow_loss_min(s, scale=2.0)),
+        (LossMin(calibrated=False), scores, lambda s, o: slow_loss_min(s, calibrated=False)),
+        (LossMin(0.5, normalized=False), scores, lambda s, o: slow_loss_min(s, 0.5, False)),
+        (LossMin(thresholds=3), scores, lambda s, o: slow_loss_min(s, thresholds=3)),
+        (PairLossMin(), scores, lambda s, o: slow_pair_loss_min(s)),
+        (PairLossMin(0.2), scores, lambda s, o: slow_pair_loss_min(s, 0.2)),
         (Entropy(), scores, lambda s, o: slow_entropy(s)),
         (Uncertain(), scores, lambda s, o: slow_uncertain(s)),
         (Greedy(), scores, lambda s, o: list(s)),
@@ -195,7 +226,47 @@ def test_random_is_uniform_and_seeded():
     )
 
 
-@pytest.mark.parametrize("strategy", [LossMin(), Entropy()], ids=repr)
+def test_the_best_pair_by_losses_of_single_rows_is_that_of_the_two_best_rows():
+    """Without the condition on the labels of a pair, donmez2009, eq. 5 is a sum over its rows."""
+    scores = np.random.default_rng(0).normal(size=30)
+    i, p = slow_posterior(scores)
+    losses = slow_losses(scores.tolist(), 0.5, i, normalized=False)
+
+    def expected(k, m):
+        total = 0.0
+        for k_chance, k_loss in zip((p[k], 1 - p[k]), losses[k], strict=True):
+            for m_chance, m_loss in zip((p[m], 1 - p[m]), losses[m], strict=True):
+                total += k_chance * m_chance * (k_loss + m_loss)
+        return total
+
+    pairs = [(k, m) for k in range(30) for m in range(k)]
+    best = max(pairs, key=lambda pair: expected(*pair))
+    assert set(LossMin(0.5, normalized=False).choose(scores, [], n=2)) == set(best)
+
+
+def test_both_rows_of_the_best_pair_come_first():
+    scores = np.random.default_rng(3).normal(size=40)
+    rows, utility = PairLossMin().choose(scores, [], n=3, return_utility=True)
+    assert utility[0] == utility[1] >= utility[2]
+    assert slow_pair_loss_min(scores.tolist())[rows[0]] == pytest.approx(utility[0])
+
+
+def test_text_of_a_strategy_in_records():
+    assert repr(LossMin()) == "LossMin(trade_off=0.6)"
+    assert repr(LossMin(0.5, scale=1.0)) == "LossMin(trade_off=0.5, scale=1.0)"
+    assert repr(PairLossMin(thresholds=2)) == "PairLossMin(trade_off=0.6, thresholds=2)"
+
+
+def test_tiny_scores_say_nothing_at_unit_scale():
+    scores = 1e-6 * np.random.default_rng(4).normal(size=60)
+    for calibrated in (True, False):
+        printed = relevance_posterior(scores, scale=1.0, calibrated=calibrated)
+        assert_allclose(printed, 0.5, atol=1e-5)
+    assert np.ptp(relevance_posterior(scores)) > 0.5
+    assert LossMin(scale=1.0).choose(scores, [])[0] == np.argmax(scores)
+
+
+@pytest.mark.parametrize("strategy", [LossMin(), PairLossMin(), Entropy()], ids=repr)
 @pytest.mark.parametrize(
     ("shift", "factor"), [(0.0, 1e-9), (1e3, 1.0), (0.0, 1e200), (0.0, 1e-200)]
 )
@@ -244,6 +315,8 @@ def test_scorers_and_arrays_agree():
     ("call", "message"),
     [
         (lambda: LossMin(1.0), "trade_off must lie between 0 and 1; got 1.0"),
+        (lambda: LossMin(scale=0.0), "scale must be None or a finite number above 0; got 0.0"),
+        (lambda: LossMin(thresholds=0), "thresholds must be an integer >= 1; got 0"),
         (lambda: Diverse(1), "folds must be an integer >= 2; got 1"),
         (lambda: Greedy().choose([1.0, np.nan], []), "The score of row 1 is nan"),
         (lambda: Greedy().choose([1.0, np.inf], []), "The score of row 1 is inf"),

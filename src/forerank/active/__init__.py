@@ -3,8 +3,8 @@
 - `simulate`, `compare_strategies`: the labels that strategies and rankers would need, on data with
   labels;
 - `LabellingLoop`: the loop itself, for people;
-- `LossMin`, `Entropy`, `Uncertain`, `Diverse`, `Random`, `Greedy`: strategies, which rows to label
-  next;
+- `LossMin`, `PairLossMin`, `Entropy`, `Uncertain`, `Diverse`, `Random`, `Greedy`: strategies,
+  which rows to label next;
 - `Budget`, `IrrelevantInARow`, `RecallBound`, `RankingStable`: stopping rules;
 - `PoolRanker`: the ranker for pools of which few rows are labelled;
 - `rank_threshold`, `relevance_posterior`: from scores to a probability of relevance.
@@ -27,6 +27,7 @@ from forerank.active.strategies import (
     Entropy,
     Greedy,
     LossMin,
+    PairLossMin,
     Random,
     Strategy,
     Uncertain,
@@ -44,6 +45,7 @@ __all__ = [
     "IrrelevantInARow",
     "LabellingLoop",
     "LossMin",
+    "PairLossMin",
     "PoolRanker",
     "Random",
     "RankThreshold",

@@ -47,5 +47,6 @@ def _has_pair(y: NDArray, group: Index | None) -> bool:
     """Whether two rows, of one group if there are groups, have different labels."""
     if group is None:
         return bool(y.size) and y.min() < y.max()
-    relevant = np.bincount(group, weights=y)
-    return bool(((relevant > 0) & (relevant < np.bincount(group))).any())
+    # The variance of the labels of a group, times the square of its size.
+    size, total, squares = (np.bincount(group, weights=y**k) for k in range(3))
+    return bool((size * squares > total**2).any())

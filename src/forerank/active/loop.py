@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from forerank._typing import Index, Vector
-from forerank._validation import is_integer, is_number
+from forerank._validation import check_number, is_integer, is_number
 from forerank.active.fitting import fit_labelled
 from forerank.active.posterior import group_numbers, sort_groups
 from forerank.active.stopping import Reading, StoppingRule
@@ -45,7 +45,7 @@ class Step:
     ----------
     rows : list of int
     labels : list of int
-        1 for relevant, 0 for irrelevant.
+        1 for relevant, 0 for irrelevant; or grades, of which those above 0 are relevant.
     seed : bool
         Whether the labels were known at the start.
     seconds : dict
@@ -84,6 +84,10 @@ class LabellingLoop:
         The group of each row: batches are per group. Passed to a ranker whose fit accepts `qid`.
     stopping : StoppingRule, optional
         Evaluated before each batch. By default, labelling stops with the last row.
+    n_grades : int, default=2
+        Number of grades: labels are 0 .. n_grades - 1, higher for more relevant rows. Rows of a
+        grade above 0 are relevant for stopping rules. With more than two the default ranker is
+        ``PairwiseRanker(graph="order")``; another one has to accept grades.
     random_state : int, numpy.random.Generator, RandomState or None
         Stored in the record as a seed.
     record : path, optional
@@ -94,7 +98,7 @@ class LabellingLoop:
     ----------
     steps : list of Step
     labels : array of shape (n_rows,), read-only
-        1, 0, or -1 for unlabelled rows.
+        1 and 0, or grades; -1 for unlabelled rows.
     ranker_ : fitted estimator
         None until both labels have been given.
     last_seconds : dict
@@ -128,6 +132,7 @@ class LabellingLoop:
         batch: int | float = 1,
         qid: Any = None,
         stopping: StoppingRule | None = None,
+        n_grades: int = 2,
         random_state: Any = None,
         record: str | os.PathLike | None = None,
     ) -> None:
@@ -143,8 +148,9 @@ class LabellingLoop:
         self.group = group_numbers(qid, self.n_rows)
         self.stopping = stopping
         _check_stopping(stopping, self.strategy)
-        default = PoolRanker() if qid is None else PairwiseRanker(alpha=1e-2)
-        self._ranker = clone(default if ranker is None else ranker)
+        check_number("n_grades", n_grades, low=2, integer=True)
+        self.n_grades = int(n_grades)
+        self._ranker = clone(self._default_ranker() if ranker is None else ranker)
         self.ranker_: Any = None
         self._labels = np.full(self.n_rows, UNLABELLED)
         self.steps: list[Step] = []
@@ -158,6 +164,11 @@ class LabellingLoop:
         self.random_state = seed_number(random_state)
         self._record = self._open_record(record, random_state)
 
+    def _default_ranker(self) -> Any:
+        if self.group is None and self.n_grades == 2:
+            return PoolRanker()
+        return PairwiseRanker(alpha=1e-2, graph=None if self.n_grades == 2 else "order")
+
     @property
     def reading(self) -> Reading:
         """Labels in their order, without the seeds, as stopping rules see them."""
@@ -165,7 +176,7 @@ class LabellingLoop:
         if self._needs_agreement:
             known = [*(step.agreement for step in self.steps), self._agreement]
             agreement = [value for value in known if value is not None]
-        return Reading(self.n_rows - self._n_seeds, self._labels[self.order] == 1, agreement)
+        return Reading(self.n_rows - self._n_seeds, self._labels[self.order] > 0, agreement)
 
     @property
     def labels(self) -> Index:
@@ -215,8 +226,8 @@ class LabellingLoop:
         ----------
         rows : int or iterable of int
         labels : label or iterable of labels
-            1 or True for relevant, 0 or False for irrelevant. A label that is stored already is
-            ignored, a different one refused.
+            1 or True for relevant, 0 or False for irrelevant; or grades from 0 to n_grades - 1. A
+            label that is stored already is ignored, a different one refused.
         seed : bool, default=False
             Whether the labels were known at the start: the ranker is trained on them, but they do
             not count as labelling work.
@@ -326,7 +337,7 @@ class LabellingLoop:
         new: dict[int, int] = {}
         for row, label in zip(rows, labels, strict=True):
             number = _row_number(row, self.n_rows)
-            value = _label(label, number)
+            value = _label(label, number, self.n_grades)
             before = new.get(number, int(self._labels[number]))
             if before not in (UNLABELLED, value):
                 raise ValueError(
@@ -359,6 +370,8 @@ class LabellingLoop:
             "batch": self.batch,
             "random_state": self.random_state,
         }
+        if self.n_grades > 2:
+            settings["n_grades"] = self.n_grades
         noted = ("random_state",) if random_state is None else ()
         record = RecordFile(path, settings, kind="labelling loop", hashes=_HASHES, noted=noted)
         self.random_state = record.settings["random_state"]
@@ -404,13 +417,14 @@ def _row_number(row: Any, n_rows: int) -> int:
     return int(row)
 
 
-def _label(label: Any, row: int) -> int:
-    if (is_number(label) or isinstance(label, bool | np.bool_)) and label in (0, 1):
+def _label(label: Any, row: int, n_grades: int) -> int:
+    known = is_number(label) or isinstance(label, bool | np.bool_)
+    if known and 0 <= label < n_grades and int(label) == label:
         return int(label)
-    raise ValueError(
-        f"The label of row {row} is {label!r}; expected 1 (relevant) or 0 (irrelevant). "
-        f"{_NOTHING_STORED}"
-    )
+    expected = "1 (relevant) or 0 (irrelevant)"
+    if n_grades > 2:
+        expected = f"a grade from 0 to {n_grades - 1}"
+    raise ValueError(f"The label of row {row} is {label!r}; expected {expected}. {_NOTHING_STORED}")
 
 
 def _check_batch(batch: Any) -> int | float:

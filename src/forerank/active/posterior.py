@@ -9,11 +9,15 @@ largest gap between neighbouring scores, and a logistic function centred there g
 which sums to one over y = +1, -1 (the printed form does not). The scale is sqrt(3) / pi times the
 standard deviation of the scores in the group: the logistic distribution then has the standard
 deviation of the scores, and the posterior does not change when scores are shifted or multiplied.
-With a scale of one, the small scores of a ranker trained on few labels would all have a posterior
-of one half.
+With a scale of one, as printed, the small scores of a ranker trained on few labels all have a
+posterior of about one half. Without calibration (eq. 8) the function is centred at a score of zero.
+
+Grades 0 .. K have K thresholds, at the K largest gaps: the k-th of them from below parts the rows
+of grade k and above from the others, with the posterior P(y >= k | x).
 """
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._sorting import argsort, sort_by_group
 from forerank._typing import Index, Vector
+from forerank._validation import is_number
 from forerank.estimators.scores import check_scores
 from forerank.metrics.validation import number_groups
 
@@ -90,7 +95,8 @@ class RankThreshold:
     score : array
         f(x_theta): the score of the i-th row.
     scale : array
-        sqrt(3) / pi times the standard deviation of the group's scores; 1 where they are all equal.
+        sqrt(3) / pi times the standard deviation of the group's scores (1 where they are all
+        equal), or a given number.
     """
 
     rank: Index
@@ -98,31 +104,52 @@ class RankThreshold:
     scale: Vector
 
 
-def threshold_of(groups: SortedGroups) -> RankThreshold:
-    """The threshold of each group; see `rank_threshold`."""
+def thresholds_of(
+    groups: SortedGroups, count: int = 1, scale: float | None = None
+) -> list[RankThreshold]:
+    """The thresholds of each group at its largest gaps, the largest first; see `rank_threshold`.
+
+    A group with fewer gaps repeats the smallest of them. The scale is that of the scores, or the
+    given one. Cost: `count` passes over the rows.
+    """
     first, sizes = groups.starts[:-1], groups.sizes
-    factor = _safe_factor(groups)
-    scores = groups.scores * factor
+    scores = groups.scores * _safe_factor(groups)
     gap = np.empty(scores.size)
     gap[:-1] = np.diff(scores)
     gap[groups.starts[1:] - 1] = -1.0  # the last row of a group has none above it
-    widest = np.flatnonzero(gap == groups.per_row(np.maximum.reduceat(gap, first)))
-    _, lowest = np.unique(np.searchsorted(groups.starts, widest, side="right"), return_index=True)
-    position = widest[lowest]
+    scales = _score_scale(groups) if scale is None else np.full(sizes.size, float(scale))
+    found = []
+    for k in range(count):
+        widest = np.flatnonzero(gap == groups.per_row(np.maximum.reduceat(gap, first)))
+        number = np.searchsorted(groups.starts, widest, side="right")
+        position = widest[np.unique(number, return_index=True)[1]]
+        found.append(RankThreshold(position - first + 1, groups.scores[position], scales))
+        gap[position[sizes - 1 > k + 1]] = -1.0
+    return found
+
+
+def _score_scale(groups: SortedGroups) -> Vector:
+    """The scale of the logistic distribution with the standard deviation of a group's scores."""
+    first, sizes = groups.starts[:-1], groups.sizes
+    factor = _safe_factor(groups)
+    scores = groups.scores * factor
     mean = np.add.reduceat(scores, first) / sizes
     # Divided by the largest deviation before squaring, against underflow and overflow.
     deviation = scores - groups.per_row(mean)
     largest = np.maximum.reduceat(np.abs(deviation), first)
     unit = np.where(largest > 0.0, largest, 1.0)
     variance = np.add.reduceat((deviation / groups.per_row(unit)) ** 2, first) / sizes
-    scale = np.where(largest > 0.0, _LOGISTIC_SCALE * unit * np.sqrt(variance) / factor, 1.0)
-    return RankThreshold(position - first + 1, groups.scores[position], scale)
+    return np.where(largest > 0.0, _LOGISTIC_SCALE * unit * np.sqrt(variance) / factor, 1.0)
 
 
-def posterior_of(groups: SortedGroups, threshold: RankThreshold) -> Vector:
-    """P(y = +1 | x) of the row at each position."""
+def posterior_of(
+    groups: SortedGroups, threshold: RankThreshold, *, calibrated: bool = True
+) -> Vector:
+    """P(y = +1 | x) of the row at each position: one half at the threshold, or at a score of 0."""
     factor = _safe_factor(groups)
-    z = groups.scores * factor - groups.per_row(threshold.score * factor)
+    z = groups.scores * factor
+    if calibrated:
+        z = z - groups.per_row(threshold.score * factor)
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-z / groups.per_row(threshold.scale * factor)))
 
@@ -142,23 +169,49 @@ def rank_threshold(scores: ArrayLike, *, groups: Any = None) -> RankThreshold:
     >>> int(found.rank[0]), float(found.score[0])
     (3, 0.2)
     """
-    return threshold_of(_sort_scores(scores, groups))
+    return thresholds_of(_sort_scores(scores, groups))[0]
 
 
-def relevance_posterior(scores: ArrayLike, *, groups: Any = None) -> Vector:
+def relevance_posterior(
+    scores: ArrayLike, *, groups: Any = None, scale: float | None = None, calibrated: bool = True
+) -> Vector:
     """P(relevant) of each row from the scores alone, by the rank threshold of its group.
 
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+    groups : array-like of shape (n_rows,), optional
+        The group (query) of each row.
+    scale : float, optional
+        Unit of the scores in the logistic function: by default sqrt(3) / pi times their standard
+        deviation in the group. The paper has 1.
+    calibrated : bool, default=True
+        Whether the posterior is one half at the threshold (donmez2009, Figure 2), or at a score of
+        zero (eq. 8).
+
+    Notes
+    -----
     Cost: N log N.
 
     Examples
     --------
     >>> relevance_posterior([0.1, 0.2, 0.9, 0.15]).round(2)
     array([0.36, 0.5 , 0.98, 0.43])
+    >>> relevance_posterior([0.1, 0.2, 0.9, 0.15], scale=1.0, calibrated=False).round(2)
+    array([0.52, 0.55, 0.71, 0.54])
     """
+    check_scale(scale)
     by_group = _sort_scores(scores, groups)
     posterior = np.empty(by_group.rows.size)
-    posterior[by_group.rows] = posterior_of(by_group, threshold_of(by_group))
+    threshold = thresholds_of(by_group, scale=scale)[0]
+    posterior[by_group.rows] = posterior_of(by_group, threshold, calibrated=calibrated)
     return posterior
+
+
+def check_scale(scale: Any) -> None:
+    """ValueError where the scale is neither None nor a finite number above zero."""
+    if scale is not None and not (is_number(scale) and isfinite(scale) and scale > 0.0):
+        raise ValueError(f"scale must be None or a finite number above 0; got {scale!r}.")
 
 
 def _sort_scores(scores: ArrayLike, groups: Any) -> SortedGroups:

@@ -32,7 +32,7 @@ class Simulation:
     order : list of int
         Rows in the order of labelling.
     relevant : list of int
-        Labels of these rows, 1 for relevant.
+        1 for each of these rows that is relevant, 0 for the others.
     n_records, n_relevant : int
         Numbers of records and of relevant records.
     seeds : list of int
@@ -106,6 +106,7 @@ def simulate(
     until_recall: float | None = None,
     test: tuple | None = None,
     measures: Iterable[str] = ("auc", "map", "ndcg@10"),
+    grades: bool = False,
     random_state: Any = None,
     record: Any = None,
 ) -> Simulation:
@@ -115,7 +116,7 @@ def simulate(
     ----------
     X : array-like or sparse matrix of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
-        Two classes; the last in sorted order is relevant.
+        Two classes, of which the last in sorted order is relevant; or grades.
     strategy, ranker, batch, qid, stopping, record
         See `LabellingLoop`.
     seeds : tuple (n_relevant, n_irrelevant), or an array or list of row numbers, default=(1, 1)
@@ -129,6 +130,10 @@ def simulate(
         Rows on which the ranker is measured before each round and at the end.
     measures : iterable of str
         Keys of measures, such as "auc", "map" (average precision, the mean over groups), "ndcg@10".
+    grades : bool, default=False
+        Whether y has grades, more relevant in sorted order; see `n_grades` of `LabellingLoop`. All
+        grades above the lowest are relevant for seeds, recall, and measures of two classes such as
+        "auc"; "wmw" and "ndcg" take the grades.
     random_state : int, RandomState or None
 
     Returns
@@ -146,8 +151,7 @@ def simulate(
     True
     """
     classes, codes = encode_classes(check_column(y, "y"))
-    if classes.size != 2:
-        raise ValueError(f"y has {classes.size} classes; expected two, relevant and irrelevant.")
+    _check_classes(classes, grades=grades)
     if rounds is not None:
         check_number("rounds", rounds, low=0, integer=True)
     if until_recall is not None and not 0.0 <= until_recall <= 1.0:
@@ -156,18 +160,20 @@ def simulate(
         raise ValueError("A record does not hold measures on test rows; omit test or record.")
     options: dict[str, Any] = {"strategy": strategy, "ranker": ranker, "batch": batch, "qid": qid}
     options |= {"stopping": stopping, "random_state": random_state, "record": record}
+    options |= {"n_grades": max(classes.size, 2)}
     loop = LabellingLoop(X, **options)
     if loop.n_rows != codes.size:
         raise ValueError(
             f"X has {loop.n_rows} rows and y has {codes.size}; give one label per row."
         )
+    relevant = (codes > 0).astype(int)
     seed_rows = _resumed_seeds(loop, codes, seeds, record)
     if seed_rows is None:
         rng = np.random.default_rng([loop.random_state, 2**31])
-        seed_rows = _seed_rows(seeds, codes, loop.group, rng)
+        seed_rows = _seed_rows(seeds, relevant, loop.group, rng)
         loop.tell(seed_rows, codes[seed_rows], seed=True)
     measure = None if test is None else _measure_on(test, measures, classes)
-    n_relevant = int(codes.sum() - codes[seed_rows].sum())
+    n_relevant = int(relevant.sum() - relevant[seed_rows].sum())
     wanted = None if until_recall is None else ceil(until_recall * n_relevant - ROUNDING)
     curves: dict[str, list[float]] = {}
     n_rounds = sum(not step.seed for step in loop.steps)
@@ -187,7 +193,7 @@ def simulate(
     limit = "the number of rounds is reached" if over else "the target recall is reached"
     return Simulation(
         order=loop.order.tolist(),
-        relevant=codes[loop.order].tolist(),
+        relevant=relevant[loop.order].tolist(),
         n_records=loop.n_rows - seed_rows.size,
         n_relevant=n_relevant,
         seeds=seed_rows.tolist(),
@@ -196,6 +202,13 @@ def simulate(
         seconds={name: [each[name] for each in timed] for name in ("fit", "score", "choose")},
         stopped=loop.stopped or limit,
     )
+
+
+def _check_classes(classes: NDArray, *, grades: bool) -> None:
+    if classes.size == 2 or (grades and classes.size > 2):
+        return
+    expected = "at least two grades" if grades else "two, relevant and irrelevant; or set grades"
+    raise ValueError(f"y has {classes.size} classes; expected {expected}.")
 
 
 def _has_found(loop: LabellingLoop, wanted: int | None) -> bool:
@@ -256,18 +269,20 @@ def _measure_on(
             f"{type(test).__name__} of another form."
         )
     X, y, qid = test if len(test) == 3 else (*test, None)
-    relevant = np.asarray(y) == classes[1]
-    if not np.all(relevant | (np.asarray(y) == classes[0])):
+    if not np.all(np.isin(y, classes)):
         raise ValueError(f"y_test has other labels than y, whose labels are {classes.tolist()}.")
-    functions = {name: get_measure(name).function for name in measures}
-    group = None if qid is None else number_groups(qid, relevant.size)
+    codes = np.searchsorted(classes, y)
+    found = {name: get_measure(name) for name in measures}
+    group = None if qid is None else number_groups(qid, codes.size)
 
     def measure(ranker: Any, curves: dict[str, list[float]]) -> None:
-        scores = np.zeros(relevant.size) if ranker is None else score_rows(ranker, X)
+        scores = np.zeros(codes.size) if ranker is None else score_rows(ranker, X)
         with warnings.catch_warnings():
             excluded = ".*groups excluded from the mean.*"
             warnings.filterwarnings("ignore", message=excluded, category=UserWarning)
-            for name, function in functions.items():
-                curves.setdefault(name, []).append(float(function(relevant, scores, qid=group)))
+            for name, each in found.items():
+                labels = codes if each.graded else codes > 0
+                value = float(each.function(labels, scores, qid=group))
+                curves.setdefault(name, []).append(value)
 
     return measure
