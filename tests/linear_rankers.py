@@ -1,6 +1,7 @@
 """The linear rankers, with each of their losses."""
 
-from forerank import PairwiseRanker, PointwiseRanker
+from forerank import CombinedRanker, PairwiseRanker, PointwiseRanker
 
 LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
-RANKERS = [cls(loss) for cls in (PairwiseRanker, PointwiseRanker) for loss in LOSSES]
+KINDS = (PairwiseRanker, PointwiseRanker, CombinedRanker)
+RANKERS = [kind(loss) for kind in KINDS for loss in LOSSES]

@@ -123,8 +123,8 @@ def test_files_and_functions_are_short():
 
 PUBLIC = {
     "forerank": """
-        AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker
-        PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
+        OWPCRanker PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
         RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
         data estimators graphs losses metrics models
     """,
@@ -139,8 +139,8 @@ PUBLIC = {
         sum_over_chunks
     """,
     "forerank.estimators": """
-        AATPRanker ActiveSamplingRanker CombinedSGDRanker MAPRanker OWPCRanker
-        PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
+        OWPCRanker PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
         RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker
     """,
     "forerank.exceptions": """
@@ -163,7 +163,7 @@ PUBLIC = {
         COLUMN_KINDS Model load_model read_card save_model
     """,
     "forerank.objectives": """
-        AllPairs Curved Linearization Objective Pointwise Profiled SmoothObjective
+        AllPairs Combined Curved Linearization Objective Pointwise Profiled SmoothObjective
         Smoothable
     """,
     "forerank.pairsums": """

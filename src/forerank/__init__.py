@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
+        CombinedRanker,
         CombinedSGDRanker,
         MAPRanker,
         OWPCRanker,
@@ -32,6 +33,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "CombinedRanker",
     "CombinedSGDRanker",
     "MAPRanker",
     "OWPCRanker",

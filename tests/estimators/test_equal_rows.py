@@ -16,7 +16,7 @@ from forerank import (
     TopPush,
     TopRanker,
 )
-from forerank.estimators import base, two_class
+from forerank.estimators import base, combined, two_class
 from linear_rankers import RANKERS
 
 TOP_LOSSES = ("squared_hinge", "logistic", "exponential", "hinge")
@@ -55,7 +55,7 @@ def unmerged(monkeypatch):
 
     def fit(ranker, *data, **rows):
         with monkeypatch.context() as patch:
-            for module in (base, two_class):
+            for module in (base, two_class, combined):
                 patch.setattr(module, "merge_equal_rows", lambda X, c, w, g=None: (X, c, w, g))
             return clone(ranker).fit(*data, **rows)
 

@@ -3,6 +3,7 @@
 from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker
 from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.combined import CombinedRanker
 from forerank.estimators.combined_sgd import CombinedSGDRanker
 from forerank.estimators.owpc import OWPCRanker
 from forerank.estimators.pairwise import PairwiseRanker
@@ -19,6 +20,7 @@ from forerank.estimators.top_push import TopPush, TopRanker
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "CombinedRanker",
     "CombinedSGDRanker",
     "MAPRanker",
     "OWPCRanker",

@@ -19,9 +19,8 @@ from forerank.estimators.sampled import (
     Rounds,
     SampledRanker,
     SampledRows,
-    check_gamma,
 )
-from forerank.estimators.two_class import EXAMPLE_DATA
+from forerank.estimators.two_class import EXAMPLE_DATA, check_gamma
 from forerank.sampling import STRATEGIES, PairSampler
 from forerank.solvers.active_sampling import RowWeights, active_sampling
 

@@ -13,9 +13,8 @@ from forerank.estimators.sampled import (
     Rounds,
     SampledRanker,
     SampledRows,
-    check_gamma,
 )
-from forerank.estimators.two_class import EXAMPLE_DATA
+from forerank.estimators.two_class import EXAMPLE_DATA, check_gamma
 from forerank.objectives import AllPairs, Pointwise
 from forerank.solvers.sgd import LOSSES, combined_descent
 

@@ -14,9 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design import Design, make_design
-from forerank.estimators.base import warn_groups_without_pairs
-from forerank.estimators.two_class import TwoClassRanker
-from forerank.metrics.validation import number_groups
+from forerank.estimators.two_class import TwoClassRanker, read_pair_groups
 
 __all__ = [
     "SAMPLED_ATTRIBUTES",
@@ -24,7 +22,6 @@ __all__ = [
     "Rounds",
     "SampledRanker",
     "SampledRows",
-    "check_gamma",
 ]
 
 SAMPLED_ATTRIBUTES = """warm_start : bool, default=False
@@ -155,7 +152,7 @@ class SampledRanker(TwoClassRanker):
         self._check_parameters()
         begin = perf_counter()
         matrix, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
-        group = self._read_groups(qid, positive, weight)
+        group = read_pair_groups(qid, positive, weight, self.gamma)
         holdout = self._read_eval_set(eval_set)
         rows = SampledRows(matrix, codes, weight, group)
         self._fit_rows(rows, partial(self._rounds, holdout, begin))
@@ -163,29 +160,6 @@ class SampledRanker(TwoClassRanker):
 
     def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
         raise NotImplementedError
-
-    def _read_groups(self, qid: Any, positive: Mask, weight: Vector | None) -> Index | None:
-        """The number of each row's group; a warning where groups have no pairs."""
-        if qid is None:
-            return None
-        group = number_groups(qid, positive.size)
-        if self.gamma == 0.0:
-            raise ValueError(
-                "qid restricts pairs to groups, but gamma=0 uses no pairs. Omit qid, or raise "
-                "gamma."
-            )
-        counted = np.ones(positive.size, dtype=bool) if weight is None else weight > 0.0
-        n_groups = int(group.max()) + 1
-        has_both = np.bincount(group[counted & positive], minlength=n_groups) > 0
-        has_both &= np.bincount(group[counted & ~positive], minlength=n_groups) > 0
-        if not has_both.any():
-            raise ValueError(
-                "There are no pairs: no group of qid has rows of both classes. Check qid, or omit "
-                "it to use all pairs."
-            )
-        consequence = "excluded from the fit" if self.gamma == 1.0 else "in no pair, only points"
-        warn_groups_without_pairs(group, has_both, consequence)
-        return group
 
     def _read_eval_set(self, eval_set: Any) -> _Holdout | None:
         if eval_set is None:
@@ -264,14 +238,3 @@ class SampledRanker(TwoClassRanker):
                 progress.update(task, completed=round.pool, note=note)
 
             yield show
-
-
-def check_gamma(gamma: Any, *, or_uniform: bool) -> None:
-    """Raise ValueError where gamma is not a number from 0 to 1 or, if allowed, "uniform"."""
-    if or_uniform and isinstance(gamma, str) and gamma == "uniform":
-        return
-    number = isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool)
-    if not number or not 0.0 <= gamma <= 1.0:
-        allowed = "a number from 0 (points only) to 1 (pairs only)"
-        allowed += ', or "uniform"' if or_uniform else ""
-        raise ValueError(f"gamma must be {allowed}; got {gamma!r}.")

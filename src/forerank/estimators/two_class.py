@@ -5,17 +5,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._typing import Mask, Matrix, Vector
+from forerank._typing import Index, Mask, Matrix, Vector
 from forerank._validation import check_weights
 from forerank.design import merge_equal_rows
 from forerank.estimators.base import (
     prevalence_thresholds,
     refuse_more_than_two,
     refuse_weightless_class,
+    warn_groups_without_pairs,
 )
 from forerank.estimators.linear import LinearRanker
+from forerank.metrics.validation import number_groups
 
-__all__ = ["EXAMPLE_DATA", "TwoClassRanker"]
+__all__ = ["EXAMPLE_DATA", "TwoClassRanker", "check_gamma", "read_pair_groups"]
 
 EXAMPLE_DATA = """>>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import StandardScaler
@@ -52,3 +54,39 @@ class TwoClassRanker(LinearRanker):
         positive class has; the objective does not depend on it.
         """
         self.intercept_ = -prevalence_thresholds(scores, codes, weight, 2)
+
+
+def check_gamma(gamma: Any, *, or_uniform: bool) -> None:
+    """Raise ValueError where gamma is not a number from 0 to 1 or, if allowed, "uniform"."""
+    if or_uniform and isinstance(gamma, str) and gamma == "uniform":
+        return
+    number = isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool)
+    if not number or not 0.0 <= gamma <= 1.0:
+        allowed = "a number from 0 (points only) to 1 (pairs only)"
+        allowed += ', or "uniform"' if or_uniform else ""
+        raise ValueError(f"gamma must be {allowed}; got {gamma!r}.")
+
+
+def read_pair_groups(qid: Any, positive: Mask, weight: Vector | None, gamma: Any) -> Index | None:
+    """The number of each row's group, for the share gamma of pairs; a warning where groups have no
+    pairs.
+    """
+    if qid is None:
+        return None
+    group = number_groups(qid, positive.size)
+    if gamma == 0.0:
+        raise ValueError(
+            "qid restricts pairs to groups, but gamma=0 uses no pairs. Omit qid, or raise gamma."
+        )
+    counted = np.ones(positive.size, dtype=bool) if weight is None else weight > 0.0
+    n_groups = int(group.max()) + 1
+    has_both = np.bincount(group[counted & positive], minlength=n_groups) > 0
+    has_both &= np.bincount(group[counted & ~positive], minlength=n_groups) > 0
+    if not has_both.any():
+        raise ValueError(
+            "There are no pairs: no group of qid has rows of both classes. Check qid, or omit it to"
+            " use all pairs."
+        )
+    consequence = "excluded from the fit" if gamma == 1.0 else "in no pair, only points"
+    warn_groups_without_pairs(group, has_both, consequence)
+    return group

@@ -2,10 +2,12 @@
 
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.base import Curved, Linearization, Objective, Smoothable, SmoothObjective
+from forerank.objectives.combined import Combined
 from forerank.objectives.pointwise import Pointwise, Profiled
 
 __all__ = [
     "AllPairs",
+    "Combined",
     "Curved",
     "Linearization",
     "Objective",

@@ -54,6 +54,10 @@ class Pointwise:
         """The same rows under the squared loss."""
         return Pointwise(self.positive, "squared", weight=self._weight)
 
+    def profiled(self) -> "Profiled":
+        """The same, minimised over a constant that is added to the scores."""
+        return Profiled(self)
+
     @property
     def row_objective(self) -> "Pointwise":
         """The objective on single rows: this one."""
@@ -86,21 +90,24 @@ class Pointwise:
         """Rows, up to half of them from either class, weighted so that the mean is unbiased."""
         if size > 0.75 * self.n_rows:
             return None
-        weight = np.ones(self.n_rows) if self._weight is None else self._weight
-        sides, drawn = (self.positive, ~self.positive), []
-        for side in sides:
+        drawn = []
+        for side in (self.positive, ~self.positive):
             rows = np.flatnonzero(side)
             most = max(size // 2, size - (self.n_rows - rows.size))
             if rows.size > most:
                 rows = rng.choice(rows, most, replace=False, shuffle=False)
             drawn.append(rows)
         rows = np.sort(np.concatenate(drawn))
-        corrected = weight[rows].copy()
-        for side, part in zip(sides, drawn, strict=True):
-            if part.size:
-                total = weight[part].sum()
-                corrected[side[rows]] *= weight[side].sum() / total if total > 0.0 else 1.0
-        return rows, Pointwise(self.positive[rows], self.loss, weight=corrected)
+        return rows, self.of_rows(rows)
+
+    def of_rows(self, rows: Index) -> "Pointwise":
+        """The objective on some rows, whose weights are raised to those of all rows of a class."""
+        weight = np.ones(self.n_rows) if self._weight is None else self._weight
+        corrected, positive = weight[rows], self.positive[rows]
+        for side, drawn in ((self.positive, positive), (~self.positive, ~positive)):
+            total = corrected[drawn].sum()
+            corrected[drawn] *= weight[side].sum() / total if total > 0.0 else 1.0
+        return Pointwise(positive, self.loss, weight=corrected)
 
 
 class PointwiseLinearization:
@@ -187,6 +194,10 @@ class Profiled:
         """Rows with an unbiased version of the objective on them."""
         drawn = self.row_objective.sample(size, rng)
         return None if drawn is None else (drawn[0], Profiled(drawn[1]))
+
+    def of_rows(self, rows: Index) -> "Profiled":
+        """The objective on some rows; see `Pointwise.of_rows`."""
+        return Profiled(self.row_objective.of_rows(rows))
 
     def smoothed(self, width: float) -> "Profiled":
         """The same rows under the smoothed hinge, for an objective with the hinge."""

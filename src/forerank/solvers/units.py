@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from forerank._typing import Vector
 from forerank.design import Design, standardise
-from forerank.objectives.pointwise import Pointwise, Profiled
 from forerank.solvers.result import SolverResult
 
 __all__ = ["Units", "column_units"]
@@ -148,8 +147,8 @@ def _varies(mean: Vector, unit: Vector) -> NDArray[np.bool_]:
 
 def _without_intercept(objective: Any, design: Design) -> Any:
     """The objective with the best intercept in place of an intercept column."""
-    profiled = design.has_intercept and isinstance(objective, Pointwise)
-    return Profiled(objective) if profiled else objective
+    profiled = design.has_intercept and hasattr(objective, "profiled")
+    return objective.profiled() if profiled else objective
 
 
 def _row_shares(squared: Any, design: Design) -> Vector:
