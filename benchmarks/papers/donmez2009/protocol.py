@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from functools import cache
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from forerank.active import (
     Greedy,
     LabellingLoop,
     LossMin,
+    PairLossMin,
     Random,
     Simulation,
     Strategy,
@@ -30,6 +32,14 @@ STRATEGIES: dict[str, Strategy] = {
     "Random": Random(),
     "Greedy": Greedy(),
 }
+# Forms of LossMin that the paper prints or names, beside the one that is compared with the others.
+FORMS: dict[str, Strategy] = {
+    "unit scale": LossMin(scale=1.0),
+    "eq. 8": LossMin(calibrated=False),
+    "eq. 8, unit scale": LossMin(scale=1.0, calibrated=False),
+    "eq. 6": LossMin(0.5, normalized=False),
+    "pairs (eq. 5)": PairLossMin(),
+}
 
 # Relevant and irrelevant seeds per query, labels per query and round, rounds, and seedings of each
 # split.
@@ -38,7 +48,27 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MSLR, grade > 0": {"seeds": (1, 10), "batch": 5, "rounds": 20, "seedings": 20},
     "MSLR, grade > 1": {"seeds": (1, 10), "batch": 5, "rounds": 20, "seedings": 20},
 }
-N_SPLITS = {"MQ2008": 5, "MSLR, grade > 0": 2, "MSLR, grade > 1": 2}
+# The same queries with all their grades, and the number of thresholds between these.
+GRADED = {"MQ2008, grades": 2, "MSLR, grades": 4}
+SETTINGS |= {
+    "MQ2008, grades": SETTINGS["MQ2008"],
+    "MSLR, grades": SETTINGS["MSLR, grade > 0"],
+}
+BINARY = [name for name in SETTINGS if name not in GRADED]
+N_SPLITS = {name: 5 if name.startswith("MQ2008") else 2 for name in SETTINGS}
+# Rounds that Table 2 times, each as the median of so many simulations, alone on the machine.
+TIMED_ROUNDS, TIMED_RUNS = 5, 5
+
+
+def methods(name: str) -> dict[str, Strategy]:
+    """Strategies and forms of LossMin, or the strategies for grades."""
+    if name not in GRADED:
+        return {**STRATEGIES, **FORMS}
+    k = GRADED[name]
+    more = {f"LossMin, {k} thresholds": LossMin(thresholds=k)}
+    more |= {f"pairs, {k} thresholds": PairLossMin(thresholds=k)}
+    chosen = ("LossMin", "Diverse", "Random", "Greedy")
+    return {**more, **{each: STRATEGIES[each] for each in chosen}}
 
 
 def constants() -> dict[str, Any]:
@@ -79,36 +109,39 @@ class RankSVM(PairwiseRanker):
         )
 
     def fit(self, X: NDArray, y: NDArray, sample_weight: Any = None, qid: Any = None) -> Self:
-        number = np.unique(qid, return_inverse=True)[1]
-        relevant, size = np.bincount(number, weights=y), np.bincount(number)
+        size = np.unique(qid, return_counts=True)[1]
+        alike = np.unique(np.column_stack([qid, y]), axis=0, return_counts=True)[1]
+        pairs = ((size**2).sum() - (alike**2).sum()) / 2
         # Our objective is a mean over the pairs: alpha = 1 / (C * pairs).
-        self.alpha = float(np.mean((X**2).sum(axis=1)) / (relevant * (size - relevant)).sum())
+        self.alpha = float(np.mean((X**2).sum(axis=1)) / pairs)
         return super().fit(X, y, qid=qid)
 
 
 @cache
 def splits(name: str) -> list[tuple[NDArray, NDArray, NDArray, tuple]]:
     """Training rows, labels and queries, and the test part, of every split."""
-    if name == "MQ2008":
-        X, y, qid, part = _read("letor_mq2008", 0)
+    above = None if name in GRADED else int(name[-1]) if name.startswith("MSLR") else 0
+    if name.startswith("MQ2008"):
+        X, y, qid, part = _read("letor_mq2008", above)
         pieces = []
         for fold in range(5):
             train = np.isin(part, [(fold + k) % 5 + 1 for k in range(3)])
             test = part == (fold + 4) % 5 + 1
             pieces.append((X[train], y[train], qid[train], (X[test], y[test], qid[test])))
     else:
-        above = int(name[-1])
         one, other = (
             _read(f"ltr_mslr10k_fold1_{which}5k", above)[:3] for which in ("train", "test")
         )
         pieces = [(*one, other), (*other, one)]
     # One relevant seed per query: queries without a relevant document cannot be used.
-    kept = [(piece, np.isin(piece[2], piece[2][piece[1] == 1])) for piece in pieces]
+    kept = [(piece, np.isin(piece[2], piece[2][piece[1] > 0])) for piece in pieces]
     return [(X[rows], y[rows], qid[rows], test) for (X, y, qid, test), rows in kept]
 
 
-def _read(name: str, above: int) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-    """Columns scaled to [0, 1] within each query; relevant are grades above the one given."""
+def _read(name: str, above: int | None) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
+    """Columns scaled to [0, 1] within each query; relevant are grades above the one given, or the
+    grades themselves.
+    """
     with np.load(datasets.data_directory() / f"{name}.npz") as file:
         X, grade, qid = file["X"].astype(np.float64), file["y"], file["qid"]
         part = file.get("part")
@@ -116,24 +149,20 @@ def _read(name: str, above: int) -> tuple[NDArray, NDArray, NDArray, NDArray | N
         rows = qid == query
         low, high = X[rows].min(axis=0), X[rows].max(axis=0)
         X[rows] = (X[rows] - low) / np.where(high > low, high - low, 1.0)
-    return X, (grade > above).astype(int), qid, part
+    return X, grade.astype(int) if above is None else (grade > above).astype(int), qid, part
 
 
 def run(name: str, split: int, seeding: int, method: str, rounds: int) -> list[dict]:
     """One simulation; all methods start from the same documents of a split and seeding."""
-    X, y, qid, test = splits(name)[split]
-    settings = SETTINGS[name]
-    found = simulate(
-        X,
-        y,
-        strategy=STRATEGIES[method],
-        ranker=RankSVM(),
-        seeds=settings["seeds"],
-        batch=settings["batch"],
-        qid=qid,
+    graded = name in GRADED
+    found = _simulate(
+        name,
+        split,
+        methods(name)[method],
+        seeding,
         rounds=rounds,
-        test=test,
-        random_state=1000 * split + seeding,
+        test=splits(name)[split][3],
+        measures=("wmw", "ndcg@10") if graded else ("auc", "map", "ndcg@10"),
     )
     kept = {
         **asdict(found),
@@ -151,6 +180,50 @@ def run(name: str, split: int, seeding: int, method: str, rounds: int) -> list[d
             "simulation": kept,
         }
     ]
+
+
+def _simulate(
+    name: str, split: int, strategy: Strategy, seeding: int, **options: Any
+) -> Simulation:
+    X, y, qid, _ = splits(name)[split]
+    graded = name in GRADED
+    return simulate(
+        X,
+        y,
+        strategy=strategy,
+        ranker=RankSVM(graph="order" if graded else None),
+        seeds=SETTINGS[name]["seeds"],
+        batch=SETTINGS[name]["batch"],
+        qid=qid,
+        grades=graded,
+        random_state=1000 * split + seeding,
+        **options,
+    )
+
+
+def compiling(name: str) -> list[dict]:
+    """What the first round of each method takes longer than a second one, in a new process: to
+    compile functions, or to read compiled ones.
+    """
+    totals = []
+    for _ in range(2):
+        begin = perf_counter()
+        for strategy in methods(name).values():
+            _simulate(name, 0, strategy, 0, rounds=1)
+        totals.append(perf_counter() - begin)
+    return [{"kind": "compiling", "seconds": totals[0] - totals[1]}]
+
+
+def timing(name: str, method: str, rounds: int, runs: int) -> list[dict]:
+    """Seconds of each round of one method, alone on the machine: medians over several seedings."""
+    strategy = methods(name)[method]
+    _simulate(name, 0, strategy, 0, rounds=1)  # compiles
+    each = [
+        np.sum(list(_simulate(name, 0, strategy, k, rounds=rounds).seconds.values()), axis=0)
+        for k in range(runs)
+    ]
+    record = {"kind": "time", "data": name, "method": method}
+    return [{**record, "seconds": np.median(each, axis=0).tolist()}]
 
 
 def simulation_of(record: dict) -> Simulation:
