@@ -183,14 +183,15 @@ class TestPaths:
 class TestSampledFits:
     """Samples of all candidates have the same minimum."""
 
+    @pytest.mark.parametrize("fit_intercept", [False, True])
     @pytest.mark.parametrize("grouped", [False, True])
     @pytest.mark.parametrize("gamma", [0.1, 0.5, 0.9, "uniform"])
-    def test_active_sampling_of_all_candidates(self, gamma, grouped):
+    def test_active_sampling_of_all_candidates(self, gamma, grouped, fit_intercept):
         X, y, weight, qid = grouped_rows(n=90)
         given = {"sample_weight": weight, "qid": qid} if grouped else {}
         same = {"gamma": gamma, "alpha": 1e-2, "class_weight": "balanced"}
-        exact = CombinedRanker("hinge", fit_intercept=False, tol=1e-7, max_iter=2000, **same)
-        exact.fit(X, y, **given)
+        same["fit_intercept"] = fit_intercept
+        exact = CombinedRanker("hinge", tol=1e-7, max_iter=2000, **same).fit(X, y, **given)
         sampled = ActiveSamplingRanker(
             step=500, tol=1e-8, max_iter=100_000, random_state=0, **same
         ).fit(X, y, **given)

@@ -44,6 +44,21 @@ class TestExactSolutions:
         assert_allclose(sampled.intercept_, exact.intercept_, atol=2e-3)
         assert len({*map(tuple, sampled.pool_.tolist())}) == n_pairs
 
+    @pytest.mark.parametrize("strategy", ["random", "soft-correct", "hard-close"])
+    def test_gamma_zero_is_the_support_vector_machine_with_a_constant(self, strategy):
+        X, y = noisy_rows(n=200)
+        X += 1.0
+        weight = np.random.default_rng(1).random(200)
+        same = {"alpha": 1e-2, "class_weight": "balanced"}
+        settings = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0}
+        fitted = ActiveSamplingRanker(strategy, gamma=0.0, **settings, **same)
+        fitted.fit(X, y, sample_weight=weight)
+        wsvm = PointwiseRanker("hinge", tol=1e-7, max_iter=5000, **same)
+        wsvm.fit(X, y, sample_weight=weight)
+        assert fitted.objective_ == pytest.approx(wsvm.objective_, rel=1e-6)
+        assert_allclose(fitted.coef_, wsvm.coef_, atol=1e-3)
+        assert_allclose(fitted.intercept_, wsvm.intercept_, atol=1e-2)
+
     @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 5.0}])
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize("strategy", ["random", "soft-correct", "hard-close"])
@@ -58,6 +73,7 @@ class TestExactSolutions:
             gamma=0.0,
             alpha=1e-2,
             class_weight=class_weight,
+            fit_intercept=False,
             tol=1e-9,
             max_iter=100_000,
             random_state=0,
@@ -86,7 +102,8 @@ class TestExactSolutions:
 
     @pytest.mark.parametrize("gamma", [0.2, "uniform"])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_pairs_and_points_together(self, gamma, weighted):
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_pairs_and_points_together(self, gamma, weighted, intercept):
         # Equation (5) with all candidates, by its definition.
         X, y = noisy_rows(n=60)
         weight = np.random.default_rng(1).random(60) if weighted else np.ones(60)
@@ -95,6 +112,7 @@ class TestExactSolutions:
             gamma=gamma,
             alpha=1e-2,
             class_weight={0: 2.0, 1: 1.0},
+            fit_intercept=intercept,
             tol=1e-9,
             max_iter=10_000,
             random_state=0,
@@ -104,8 +122,10 @@ class TestExactSolutions:
         pairs = np.average(
             np.maximum(1 - (s[p][:, None] - s[q]), 0), weights=np.outer(weight[p], weight[q])
         )
+        shifted = s + intercept * fitted.intercept_[0]
         points = np.average(
-            np.maximum(1 - np.where(y, s, -s), 0), weights=weight * np.where(y, 1.0, 2.0)
+            np.maximum(1 - np.where(y, shifted, -shifted), 0),
+            weights=weight * np.where(y, 1.0, 2.0),
         )
         g = p.size * q.size / (p.size * q.size + 60) if gamma == "uniform" else gamma
         assert fitted.gamma_ == pytest.approx(g)
@@ -222,6 +242,7 @@ class TestGroups:
         s = X @ fitted.coef_[0]
         i, j = np.nonzero((y[:, None] > y) & (qid[:, None] == qid) & (weight[:, None] * weight > 0))
         pairs = np.average(np.maximum(1 - (s[i] - s[j]), 0), weights=weight[i] * weight[j])
+        s += fitted.intercept_[0]
         points = np.average(np.maximum(1 - np.where(y, s, -s), 0), weights=weight)
         g = i.size / (i.size + 86) if gamma == "uniform" else gamma
         objective = g * pairs + (1 - g) * points + 0.005 * np.sum(fitted.coef_**2)

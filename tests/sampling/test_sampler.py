@@ -31,9 +31,9 @@ def small_scores(seed=3):
     )
 
 
-def candidates(p, q, gamma):
+def candidates(p, q, gamma, constant=0.0):
     """Definition: (plus, minus) of all candidates, their score differences and their shares of the
-    objective.
+    objective. The constant is that of the points.
     """
     rows, d, kind = [], [], []
     for i in range(len(p)):
@@ -43,11 +43,11 @@ def candidates(p, q, gamma):
             kind.append("pair")
     for i in range(len(p)):
         rows.append((i, -1))
-        d.append(p[i])
+        d.append(p[i] + constant)
         kind.append("point")
     for j in range(len(q)):
         rows.append((-1, len(p) + j))
-        d.append(-q[j])
+        d.append(-q[j] - constant)
         kind.append("point")
     n_pairs, n_points = len(p) * len(q), len(p) + len(q)
     g = n_pairs / (n_pairs + n_points) if gamma == "uniform" else gamma
@@ -94,15 +94,15 @@ def agree(counts, probabilities):
 
 class TestSoftDraws:
     @pytest.mark.parametrize("strategy", SOFT)
-    @pytest.mark.parametrize("gamma", [1.0, 0.3])
-    def test_first_and_second_draw_follow_the_definition(self, strategy, gamma, route):
+    @pytest.mark.parametrize(("gamma", "constant"), [(1.0, 0.0), (0.3, 0.0), (0.3, -1.5)])
+    def test_first_and_second_draw_follow_the_definition(self, strategy, gamma, constant, route):
         p, q = small_scores()
-        rows, d, share = candidates(p, q, gamma)
+        rows, d, share = candidates(p, q, gamma, constant)
         place = {row: k for k, row in enumerate(rows)}
         rate = share * acceptance(strategy, d)
         first, second = np.zeros(len(rows)), np.zeros(len(rows))
         for seed in range(800):
-            drawn = route(sampler_of(p, q, strategy, gamma, seed)).draw(2, W)
+            drawn = route(sampler_of(p, q, strategy, gamma, seed)).draw(2, W, constant)
             a, b = (
                 place[row] for row in zip(drawn.plus.tolist(), drawn.minus.tolist(), strict=True)
             )
@@ -277,13 +277,14 @@ class TestHardDraws:
                 assert_allclose(np.sort(found), np.sort(hardness, axis=None)[:n], atol=1e-12)
                 hardness[drawn.plus, drawn.minus - len(p)] = np.inf
 
+    @pytest.mark.parametrize("constant", [0.0, 0.7])
     @pytest.mark.parametrize("strategy", ["hard-close", "hard-correct"])
-    def test_points(self, strategy):
+    def test_points(self, strategy, constant):
         p, q = small_scores()
         sampler = sampler_of(p, q, strategy, gamma=0.0)
-        d = np.concatenate([p, -q])
+        d = np.concatenate([p + constant, -q - constant])
         hardness = np.abs(d) if strategy == "hard-close" else d
-        drawn = [sampler.draw(3, W) for _ in range(3)]
+        drawn = [sampler.draw(3, W, constant) for _ in range(3)]
         rows = np.concatenate([np.maximum(part.plus, part.minus) for part in drawn])
         assert_allclose(hardness[rows], np.sort(hardness)[:9])
 

@@ -40,7 +40,9 @@ class ActiveSamplingRanker(SampledRanker):
     classification (shen2013, eq. 5). The objective that the sample estimates is
 
         gamma mean over pairs [1 - (x_i - x_j) w]_+
-            + (1 - gamma) mean over points [1 - y_i x_i w]_+ + alpha/2 ||w||^2
+            + (1 - gamma) mean over points [1 - y_i (x_i w + b)]_+ + alpha/2 ||w||^2
+
+    and `CombinedRanker("hinge")` has its exact minimum.
 
     Parameters
     ----------
@@ -70,17 +72,21 @@ class ActiveSamplingRanker(SampledRanker):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes for the points and the intercept, times the sample weights; pairs
         have one row of each class and are not affected.
+    fit_intercept : bool, default=True
+        Whether points have a constant b, which is not penalised. Pairs do not depend on it, so with
+        gamma = 1 it has no effect.
     tol : float, default=1e-3
         The relative duality gap of the fit on the complete pool; fits before it stop at 1e-2.
     max_iter : int, default=10_000
         Most passes over the pool in one fit.
     callback : callable, default=None
-        Called as callback(ranker, round) after every fit, with the current `coef_` (the intercept
-        is set at the end); returning True ends the fit early.
+        Called as callback(ranker, round) after every fit, with the current `coef_` (an intercept
+        that is no part of the objective is set at the end); returning True ends the fit early.
     {SAMPLED_ATTRIBUTES.format(start="the first candidates are drawn under them.")}
     intercept_ : array of shape (1,)
-        Set for `predict`: as much weight of the training rows, class weights included, is scored
-        above zero as the positive class has.
+        The constant b of the points. With gamma = 1, or without `fit_intercept`, it is set for
+        `predict`: as much weight of the training rows, class weights included, is scored above zero
+        as the positive class has.
     gamma_ : float
         The share of pairs, also for gamma="uniform".
     pool_ : array of shape (n_drawn, 2)
@@ -109,6 +115,9 @@ class ActiveSamplingRanker(SampledRanker):
     1.0
     """
 
+    # Models of version 0.1 have no constant, and no parameter for it.
+    fit_intercept = False
+
     def __init__(
         self,
         strategy: str = "soft-correct",
@@ -119,6 +128,7 @@ class ActiveSamplingRanker(SampledRanker):
         budget: int | Literal["auto"] = "auto",
         bias_correction: bool | Literal["normalized"] = True,
         class_weight: Mapping | str | None = None,
+        fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         callback: Callable[["ActiveSamplingRanker", Round], object] | None = None,
@@ -133,6 +143,7 @@ class ActiveSamplingRanker(SampledRanker):
         self.budget = budget
         self.bias_correction = bias_correction
         self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
@@ -164,10 +175,11 @@ class ActiveSamplingRanker(SampledRanker):
 
     def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
         codes, weight = rows.codes, rows.weight
-        design, positive, start = make_design(rows.X), codes == 1, self._start()
+        design, start = make_design(rows.X), self._start()
+        start_intercept = 0.0 if start is None else float(self.intercept_[0])
         sampler = PairSampler(
             design,
-            positive,
+            codes == 1,
             strategy=self.strategy,
             gamma=self.gamma,
             random_state=self._generator(),
@@ -180,17 +192,20 @@ class ActiveSamplingRanker(SampledRanker):
         def weigh(pairs: Differences) -> Vector:
             return self._pool_weights(sampler, pairs, row_weights)
 
+        intercept = bool(self.fit_intercept) and sampler.gamma < 1.0
         self._set_weights(np.zeros(design.n_columns), intercept=False)
         self.gamma_ = sampler.gamma
         self.objective_ = self.optimality_ = float("nan")
         self.pool_, self.pool_weight_ = np.empty((0, 2), dtype=np.intp), np.empty(0)
         problem = sampler, rows.X, self.alpha, budget
         settings: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "step": self.step}
+        if intercept:
+            settings |= {"intercept": True, "start_intercept": start_intercept}
         try:
             with rounds(budget) as record, serial_blas():
                 for pool in active_sampling(*problem, weigh=weigh, start=start, **settings):
                     solution, drawn = pool.solution, pool.last_drawn
-                    self._set_weights(solution.w, intercept=False)
+                    self._set_weights(np.append(solution.w, solution.intercept), intercept=True)
                     self.pool_ = np.column_stack([pool.pairs.plus, pool.pairs.minus])
                     self.pool_weight_ = pool.weight
                     self.objective_, self.optimality_ = solution.objective, solution.optimality
@@ -200,7 +215,8 @@ class ActiveSamplingRanker(SampledRanker):
                         break
         finally:
             # After an interruption too, the weights so far are ready for use.
-            self._set_intercept(design.scores(self.coef_[0]), codes, point_weight)
+            if not intercept:
+                self._set_intercept(design.scores(self.coef_[0]), codes, point_weight)
         if not (stopped or solution.converged):
             self._warn_unconverged()
 

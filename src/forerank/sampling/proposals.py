@@ -47,10 +47,12 @@ class UniformProposals:
         candidates: Candidates,
         design: Design,
         w: Vector | None,
+        constant: float,
         probability: Probability,
         random: np.random.Generator,
     ) -> None:
-        self._candidates, self._design, self._w = candidates, design, w
+        self._candidates, self._design = candidates, design
+        self._w, self._constant = w, constant
         self._probability, self._random = probability, random
         self.enumerated, self.enumerated_rate = np.empty(0, dtype=np.int64), np.empty(0)
 
@@ -73,10 +75,11 @@ class UniformProposals:
         rows = self._design.rows
         if self._candidates.gamma == 1.0:
             return rows(plus).scores(w) - rows(minus).scores(w)
-        d = np.zeros(keys.size)
-        d[plus >= 0] += rows(plus[plus >= 0]).scores(w)
-        d[minus >= 0] -= rows(minus[minus >= 0]).scores(w)
-        return d
+        # The origin has the score that makes up for the constant of the points.
+        above, below = np.full(keys.size, -self._constant), np.full(keys.size, -self._constant)
+        above[plus >= 0] = rows(plus[plus >= 0]).scores(w)
+        below[minus >= 0] = rows(minus[minus >= 0]).scores(w)
+        return above - below
 
 
 class IntervalProposals:
@@ -90,6 +93,7 @@ class IntervalProposals:
         self,
         candidates: Candidates,
         scores: Vector,
+        constant: float,
         probability: Probability,
         random: np.random.Generator,
         n: int,
@@ -97,7 +101,7 @@ class IntervalProposals:
         self._probability, self._random = probability, random
         self._open: list[tuple[_CandidateKind, Interval, int]] = []
         bounds, enumerated, rates = [], [np.empty(0, dtype=np.int64)], [np.empty(0)]
-        for kind, interval, bound in self._cover(_kinds(candidates, scores)):
+        for kind, interval, bound in self._cover(_kinds(candidates, scores, constant)):
             size = kind.count(*interval)
             if size <= MOST_DRAWN * (kind.n_drawn_in(*interval) + n):
                 keys, d = kind.at(*interval, np.arange(size))
@@ -265,17 +269,18 @@ class _Points(_CandidateKind):
         return self._first_key + self._order[index].astype(np.int64), self._d[index]
 
 
-def _kinds(candidates: Candidates, scores: Vector) -> list[_CandidateKind]:
+def _kinds(candidates: Candidates, scores: Vector, constant: float) -> list[_CandidateKind]:
     p, q = scores[candidates.positive], scores[candidates.negative]
     plus, minus = candidates.rows_of(candidates.drawn)
-    with_origin = np.append(scores, 0.0)  # row number -1 is the origin, whose score is 0
+    # Row number -1 is the origin, whose score makes up for the constant of the points.
+    with_origin = np.append(scores, -constant)
     d_drawn = with_origin[plus] - with_origin[minus]
     point = candidates.drawn >= candidates.first_point
     kinds: list[_CandidateKind] = []
     if candidates.n_pairs:
         kinds.append(_Pairs(candidates, p, q, d_drawn[~point]))
     if candidates.n_points:
-        d = np.concatenate([p, -q])
+        d = np.concatenate([p + constant, -constant - q])
         share, first = candidates.point_share, candidates.first_point
         kinds.append(_Points(d, share, first, d_drawn[point]))
     return kinds

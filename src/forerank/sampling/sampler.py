@@ -90,10 +90,10 @@ class PairSampler:
         """Number of candidates drawn so far."""
         return self._candidates.drawn.size
 
-    def draw(self, n: int, w: Vector | None = None) -> Drawn:
+    def draw(self, n: int, w: Vector | None = None, constant: float = 0.0) -> Drawn:
         """Sample of n candidates that were not drawn before; uniform without weights w.
 
-        Raises ValueError where fewer than n are left.
+        `constant` is added to the scores of points. Raises ValueError where fewer than n are left.
         """
         left = self.n_candidates - self.n_drawn
         if n > left:
@@ -103,14 +103,16 @@ class PairSampler:
             )
         strategy = "random" if w is None else self._strategy
         if w is not None and strategy.startswith("hard"):
-            keys, n_rejected, acceptance = self._hardest(n, w, strategy), 0, float("nan")
+            keys = self._hardest(n, w, constant, strategy)
+            n_rejected, acceptance = 0, float("nan")
             self._record(keys, np.ones(n))
         else:
-            keys, n_rejected, acceptance = self._by_arrival(n, w, PROBABILITIES[strategy])
+            soft = PROBABILITIES[strategy]
+            keys, n_rejected, acceptance = self._by_arrival(n, w, constant, soft)
             if keys.size < n:
                 # All that are left have probability zero: they are drawn uniformly.
                 random = PROBABILITIES["random"]
-                more, more_rejected, _ = self._by_arrival(n - keys.size, None, random)
+                more, more_rejected, _ = self._by_arrival(n - keys.size, None, 0.0, random)
                 keys, n_rejected = np.concatenate([keys, more]), n_rejected + more_rejected
         return Drawn(*self._candidates.rows_of(keys), n_rejected, acceptance)
 
@@ -147,7 +149,7 @@ class PairSampler:
         self._inverse = np.concatenate([self._inverse, inverse])
 
     def _by_arrival(
-        self, n: int, w: Vector | None, probability: Probability
+        self, n: int, w: Vector | None, constant: float, probability: Probability
     ) -> tuple[Keys, int, float]:
         """Keys of the n candidates with the earliest arrival times, the number of rejected
         proposals, and the mean acceptance.
@@ -160,12 +162,14 @@ class PairSampler:
         few_left = MOST_DRAWN * (n_pairs_drawn + n) > candidates.n_pairs > 0
         few_left |= MOST_DRAWN * (n_points_drawn + n) > candidates.n_points > 0
         if not few_left and 2 * n <= self._acceptance * n_rows:
-            uniform = UniformProposals(candidates, self._design, w, probability, self._random)
+            uniform = UniformProposals(
+                candidates, self._design, w, constant, probability, self._random
+            )
             arrived = self._first_arrivals(uniform, n, most=n_rows)
             if arrived is not None:
                 return arrived
         scores = np.zeros(n_rows) if w is None else self._design.scores(w)
-        intervals = IntervalProposals(candidates, scores, probability, self._random, n)
+        intervals = IntervalProposals(candidates, scores, constant, probability, self._random, n)
         arrived = self._first_arrivals(intervals, n)
         assert arrived is not None
         return arrived
@@ -218,7 +222,7 @@ class PairSampler:
         m = self.n_drawn + np.arange(1, rates.size + 1)
         return left / (rates * (self.n_candidates - m + 1))
 
-    def _hardest(self, n: int, w: Vector, strategy: str) -> Keys:
+    def _hardest(self, n: int, w: Vector, constant: float, strategy: str) -> Keys:
         candidates, drawn = self._candidates, self._candidates.drawn
         points_drawn = drawn[drawn >= candidates.first_point] - candidates.first_point
         pairs_left = candidates.n_pairs - (self.n_drawn - points_drawn.size)
@@ -233,7 +237,7 @@ class PairSampler:
             find = self._closest.find if close else least_correct_pairs
             keys.append(find(candidates, p, q, n_pairs))
         if n > n_pairs:
-            d = np.concatenate([p, -q])
+            d = np.concatenate([p + constant, -constant - q])
             hardness = np.abs(d) if close else d
             hardness[points_drawn] = inf
             keys.append(candidates.first_point + lowest(hardness, n - n_pairs))

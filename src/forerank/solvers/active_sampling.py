@@ -14,6 +14,7 @@ import numpy as np
 
 from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design.row_pairs import Differences
+from forerank.objectives import Pointwise
 from forerank.sampling import Drawn, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
 from forerank.solvers.smoothed_hinge import smoothed_hinge
@@ -84,18 +85,21 @@ def active_sampling(
     weigh: Callable[[Differences], Vector],
     tol: float,
     max_iter: int,
+    intercept: bool = False,
     start: Vector | None = None,
+    start_intercept: float = 0.0,
 ) -> Iterator[Pool]:
     """The pool after each round of `step` draws, until it has `budget` candidates.
 
     `weigh` gives the weight of each candidate of the pool. `tol`, the relative duality gap, and
-    `max_iter`, in passes, apply to the complete pool. The first draw is made under the weights
-    `start`, without which it is uniform.
+    `max_iter`, in passes, apply to the complete pool. With `intercept`, points have a constant,
+    which is not penalised and acts on them alone. The first draw is made under the weights `start`
+    and the constant `start_intercept`; without weights it is uniform.
     """
-    pairs, w = Differences(X, budget), start
-    fits = _PoolFits(pairs)
+    pairs, w, b = Differences(X, budget), start, start_intercept
+    fits = _PoolFits(pairs, intercept)
     while pairs.n_rows < budget:
-        drawn = sampler.draw(min(step, budget - pairs.n_rows), w)
+        drawn = sampler.draw(min(step, budget - pairs.n_rows), w, b)
         pairs.extend(drawn.plus, drawn.minus)
         weight = weigh(pairs)
         strength = pairs.n_rows / (alpha * budget)
@@ -103,22 +107,22 @@ def active_sampling(
             solution = fits.rough(weight, strength, tol, max_iter)
         else:
             solution = fits.last(weight, strength, tol, max_iter)
-        w = solution.w
+        w, b = solution.w, solution.intercept
         yield Pool(pairs, weight, solution, drawn)
 
 
 class _PoolFits:
     """Minima of 1/2 ||w||^2 + strength sum_m weight_m [1 - <z_m, w>]_+ over a growing pool, each
-    from the one before.
+    from the one before; with `intercept`, the margins of single rows have y_m b added.
 
     The descent comes first. Once it has taken many passes from a solution, Newton's method on the
-    smoothed hinge is used, if there are few columns; after a failure, not before the pool has
-    doubled.
+    smoothed hinge is used, if there are few columns and no intercept; after a failure, not before
+    the pool has doubled.
     """
 
-    def __init__(self, pairs: Differences) -> None:
-        self._pairs = pairs
-        self._w, self._dual = np.zeros(pairs.n_columns), np.zeros(0)
+    def __init__(self, pairs: Differences, intercept: bool) -> None:
+        self._pairs, self._has_intercept = pairs, intercept
+        self._w, self._dual, self._intercept = np.zeros(pairs.n_columns), np.zeros(0), 0.0
         self._use_newton = False
         self._newton_from: float = 0 if pairs.n_columns <= _NEWTON_COLUMNS else inf
 
@@ -142,7 +146,7 @@ class _PoolFits:
 
     def _smoothed(self, box: Vector, scale: float, tol: float, max_iter: int) -> DualResult | None:
         """The result of Newton's method; None if it is not used, or has failed."""
-        if not self._use_newton:
+        if not self._use_newton or self._best_intercept(box) is not None:
             return None
         steps = min(max_iter, _NEWTON_STEPS)
         found = smoothed_hinge(self._pairs, box, self._w, tol=tol, max_iter=steps, scale=scale)
@@ -157,7 +161,9 @@ class _PoolFits:
         found = dual_descent(
             self._pairs,
             box,
+            intercept=self._best_intercept(box),
             start=self._dual,
+            start_intercept=self._intercept,
             tol=tol,
             max_iter=max_iter,
             at_least=at_least,
@@ -167,5 +173,14 @@ class _PoolFits:
         return self._keep(found)
 
     def _keep(self, found: DualResult) -> DualResult:
-        self._w, self._dual = found.w, found.dual
+        self._w, self._dual, self._intercept = found.w, found.dual, found.intercept
         return found
+
+    def _best_intercept(self, box: Vector) -> Callable[[Vector], float] | None:
+        """The best constant for scores of the single rows of the pool; None without any."""
+        pairs = self._pairs
+        single = (pairs.plus < 0) | (pairs.minus < 0)
+        if not (self._has_intercept and single.any()):
+            return None
+        points = Pointwise(pairs.minus[single] < 0, "hinge", weight=box[single])
+        return points.profiled().best_shift

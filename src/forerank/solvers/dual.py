@@ -9,8 +9,9 @@ between 0 and its box c_m:
     max  sum_m a_m - 1/2 ||sum_m a_m z_m||^2,    0 <= a_m <= c_m,    w = sum_m a_m z_m
     (maths/solvers.md, eq. 8)
 
-Rows may have an intercept b that is not penalised, <z_m, w> + y_m b with y_m = -1 or 1; the dual
-then has the constraint sum_m y_m a_m = 0, which single steps cannot keep. Proximal steps replace
+Single rows may have an intercept b that is not penalised, <z_m, w> + y_m b with y_m = -1 or 1, and
+0 for pairs of two rows; the dual then has the constraint sum_m y_m a_m = 0, which single steps
+cannot keep. Proximal steps replace
 it: rho/2 (b - b_0)^2 is added, so that b = b_0 + sum_m y_m a_m / rho is one more weight, and b_0
 follows b until the two agree (eq. 9).
 
@@ -193,9 +194,10 @@ def dual_descent(
 ) -> DualResult:
     """Minimise 1/2 ||w||^2 + sum_m box_m [1 - <z_m, w>]_+ over the pairs z_m.
 
-    `intercept`, for single rows with one, gives the best intercept for the scores of all rows (the
-    margins without it, times the sign of the label). `start` has the first dual variables, clipped
-    to the boxes and zero for pairs beyond its end, `start_intercept` their intercept.
+    `intercept`, where single rows have one, gives the best intercept for the scores of all single
+    rows (the margins without it, times the sign of the label). `start` has the first dual
+    variables, clipped to the boxes and zero for pairs beyond its end, `start_intercept` their
+    intercept.
 
     Stops at a relative duality gap of `tol`, or after `max_iter` passes over all pairs. The first
     `at_least` multiplications are spent even if the gap is reached, unless it is exact: small
@@ -210,8 +212,8 @@ def dual_descent(
     sign = np.zeros(n)
     shift = np.zeros(2)  # b and 1 / rho
     if intercept is not None:
-        sign = np.where(pairs.minus < 0, 1.0, -1.0)
-        shift[:] = start_intercept, 1.0 / (_PROXIMAL * box.sum())
+        sign = np.where(pairs.minus < 0, 1.0, np.where(pairs.plus < 0, -1.0, 0.0))
+        shift[:] = start_intercept, 1.0 / (_PROXIMAL * box[sign != 0.0].sum())
     squared_norm = _with_shift(pairs, sign, shift)
     random = np.array([seed * 2 + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     active = np.flatnonzero(box > 0.0)  # the others stay at zero
@@ -265,6 +267,16 @@ def _with_shift(pairs: Differences, sign: Vector, shift: Vector) -> Vector:
     return np.maximum(pairs.squared_norms + sign**2 * shift[1], np.finfo(float).tiny)
 
 
+def balanced(dual: Vector, sign: Vector) -> Vector:
+    """Dual variables of which those of the class of single rows with the larger sum are scaled
+    down, so that sum_m y_m a_m is zero.
+    """
+    positive, negative = sign > 0.0, sign < 0.0
+    sums = float(dual[positive].sum()), float(dual[negative].sum())
+    factors = [min(sums) / side if side > 0.0 else 0.0 for side in sums]
+    return dual * np.where(positive, factors[0], np.where(negative, factors[1], 1.0))
+
+
 class _Certificate:
     """Primal and dual objective over all pairs, and their gap."""
 
@@ -284,18 +296,15 @@ class _Certificate:
         if self._best_intercept is None:
             square = float(w @ w)
         else:
-            # The class with the larger sum is scaled down, so that the constraint holds.
-            positive = self._sign > 0.0
-            sums = float(dual[positive].sum()), float(dual[~positive].sum())
-            factors = (min(sums) / side if side > 0.0 else 0.0 for side in sums)
-            dual = dual * np.where(positive, *factors)
+            dual = balanced(dual, self._sign)
             square = float(np.sum(self._pairs.combination(dual) ** 2))
         self._bound = float(dual.sum()) - 0.5 * square
         self._primal(w, self._pairs.margins(w))
 
     def _primal(self, w: Vector, margins: Vector) -> None:
         if self._best_intercept is not None:
-            self.intercept = self._best_intercept(self._sign * margins)
+            single = self._sign != 0.0
+            self.intercept = self._best_intercept((self._sign * margins)[single])
             margins = margins + self._sign * self.intercept
         self.objective = 0.5 * float(w @ w) + float(self._box @ np.maximum(1.0 - margins, 0.0))
         self.gap = 0.0
