@@ -284,7 +284,7 @@ class TestRefusals:
             ({"bias_correction": 1}, "bias_correction must be True, False"),
             (
                 {"bias_correction": "paper"},
-                "bias_correction must be True, False or \"normalized\"; got 'paper'",
+                "bias_correction must be True, False, .*\"acceptance\"; got 'paper'",
             ),
         ],
     )

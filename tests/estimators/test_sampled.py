@@ -187,6 +187,15 @@ class TestBiasCorrection:
         assert correct.objective_ > 3.0 * exact.objective_
         assert np.linalg.norm(correct.coef_) > 1.3 * np.linalg.norm(exact.coef_)
 
+    def test_acceptance_gives_late_rounds_more_weight(self):
+        # The weights that the paper prints: 1 / p divided by their sum.
+        _, _, _, (random, *soft) = self.fits("acceptance")
+        assert_allclose(random.pool_weight_, 1 / 4000)
+        _, _, _, (_, *normalized) = self.fits("normalized")
+        for printed, other in zip(soft, normalized, strict=True):
+            assert printed.pool_weight_.sum() == pytest.approx(1.0)
+            assert printed.pool_weight_[:1000].sum() < other.pool_weight_[:1000].sum()
+
     def test_a_numpy_bool_is_a_bool(self):
         X, y = noisy_rows()
         ranker = ActiveSamplingRanker(budget=300, random_state=0)

@@ -298,6 +298,27 @@ class TestHardDraws:
         assert abs(pairs - 500) < 100
 
 
+class TestInverseAcceptance:
+    @pytest.mark.parametrize("strategy", SOFT)
+    @pytest.mark.parametrize("constant", [0.0, -0.7])
+    def test_definition(self, strategy, constant, route):
+        # Two rounds under different weights: each has the probabilities of its own.
+        p, q = small_scores()
+        sampler = route(sampler_of(p, q, strategy, 0.5))
+        expected = []
+        for scale in (1.0, 0.3):
+            drawn = sampler.draw(8, scale * W, constant)
+            with_origin = np.append(scale * np.concatenate([p, q]), -constant)
+            d = with_origin[drawn.plus] - with_origin[drawn.minus]
+            expected.append(1.0 / acceptance(strategy, d))
+        assert_allclose(sampler.inverse_acceptance(), np.concatenate(expected), rtol=1e-9)
+
+    def test_hard_strategies_have_none(self):
+        sampler = sampler_of(*small_scores(), "hard-close", 0.5)
+        sampler.draw(8, W)
+        assert_allclose(sampler.inverse_acceptance(), sampler.importance())
+
+
 class TestBiasCorrection:
     """The weighted mean over the sample, averaged over many samples, is the objective over all
     candidates.

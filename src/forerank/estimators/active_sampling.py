@@ -62,12 +62,15 @@ class ActiveSamplingRanker(SampledRanker):
         Candidates drawn between two fits.
     budget : int or "auto", default="auto"
         Candidates drawn in total. "auto" is 8000, or all where there are fewer.
-    bias_correction : bool or "normalized", default=True
+    bias_correction : bool, "normalized" or "acceptance", default=True
         Whether to weigh candidates by the inverse of their probability, so that the objective over
         the sample is an unbiased estimate of that over all candidates (for soft-correct: over those
-        with a loss when they were drawn). "normalized" divides these weights by their sum, as the
-        paper does: soft-correct never draws a pair without loss, so that the mean is then over
-        wrong pairs only, larger, and `alpha` weighs less against it. Hard strategies have no
+        with a loss when they were drawn). "normalized" divides these weights by their sum:
+        soft-correct never draws a pair without loss, so that the mean is then over wrong pairs
+        only, larger, and `alpha` weighs less against it. "acceptance" are the weights that the
+        paper prints, 1 / p divided by their sum, with p the probability of accepting the candidate
+        when it was drawn: the mean acceptance of its round does not count, so that rounds in which
+        few candidates are acceptable weigh more than in "normalized". Hard strategies have no
         probabilities and stay biased.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes for the points and the intercept, times the sample weights; pairs
@@ -126,7 +129,7 @@ class ActiveSamplingRanker(SampledRanker):
         alpha: float = 1e-4,
         step: int = 100,
         budget: int | Literal["auto"] = "auto",
-        bias_correction: bool | Literal["normalized"] = True,
+        bias_correction: bool | Literal["normalized", "acceptance"] = True,
         class_weight: Mapping | str | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-3,
@@ -166,9 +169,11 @@ class ActiveSamplingRanker(SampledRanker):
                     "Lower step, or raise budget."
                 )
         corrected = self.bias_correction
-        if not isinstance(corrected, (bool, np.bool_)) and corrected != "normalized":
+        named = corrected in ("normalized", "acceptance")
+        if not isinstance(corrected, (bool, np.bool_)) and not named:
             raise ValueError(
-                f'bias_correction must be True, False or "normalized"; got {corrected!r}.'
+                'bias_correction must be True, False, "normalized" or "acceptance"; got '
+                f"{corrected!r}."
             )
         check_number("tol", self.tol, low=0.0, strict=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
@@ -259,8 +264,11 @@ class ActiveSamplingRanker(SampledRanker):
         self, sampler: PairSampler, pairs: Differences, row_weights: RowWeights | None
     ) -> Vector:
         """Weight of each drawn candidate in the objective over the pool."""
-        weight = sampler.importance() if self.bias_correction else np.ones(pairs.n_rows)
+        if self.bias_correction == "acceptance":
+            weight = sampler.inverse_acceptance()
+        else:
+            weight = sampler.importance() if self.bias_correction else np.ones(pairs.n_rows)
         if row_weights is not None:
             weight = weight * row_weights.of_candidates(pairs.plus, pairs.minus)
-        unbiased = self.bias_correction and self.bias_correction != "normalized"
+        unbiased = bool(self.bias_correction) and not isinstance(self.bias_correction, str)
         return weight / (weight.size if unbiased else weight.sum())

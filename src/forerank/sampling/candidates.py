@@ -88,6 +88,10 @@ class Candidates:
         )
         return i, j
 
+    def share(self, is_point: Mask) -> Vector:
+        """The share of the objective that pairs or points have."""
+        return np.where(is_point, self.point_share, self.pair_share)
+
     def __len__(self) -> int:
         return self.n_pairs + self.n_points
 

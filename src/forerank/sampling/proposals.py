@@ -67,8 +67,7 @@ class UniformProposals:
         accepted = np.ones(n)
         if self._w is not None and self._probability is not PROBABILITIES["random"]:
             accepted = self._probability.acceptance(self._differences(keys, self._w))
-        share = np.where(point, candidates.point_share, candidates.pair_share)
-        return keys, accepted, share * accepted
+        return keys, accepted, candidates.share(point) * accepted
 
     def _differences(self, keys: Keys, w: Vector) -> Vector:
         plus, minus = self._candidates.rows_of(keys)

@@ -78,9 +78,11 @@ class PairSampler:
         self._design, self._strategy, self._random = design, strategy, random_state
         self._candidates = Candidates(positive, gamma, eligible, group)
         self.gamma, self.n_candidates = self._candidates.gamma, len(self._candidates)
-        # In the order of drawing: whether a candidate is a point, and 1 / ((N - m + 1) q_m).
+        # In the order of drawing: whether a candidate is a point, 1 / ((N - m + 1) q_m), and the
+        # probability of accepting it when it was drawn.
         self._is_point = np.empty(0, dtype=bool)
         self._inverse = np.empty(0)
+        self._accepted = np.empty(0)
         # Mean acceptance of the last draw; close to one for the weights of the start.
         self._acceptance = 1.0
         self._closest = ClosestPairs()
@@ -105,7 +107,7 @@ class PairSampler:
         if w is not None and strategy.startswith("hard"):
             keys = self._hardest(n, w, constant, strategy)
             n_rejected, acceptance = 0, float("nan")
-            self._record(keys, np.ones(n))
+            self._record(keys, np.ones(n), np.ones(n))
         else:
             soft = PROBABILITIES[strategy]
             keys, n_rejected, acceptance = self._by_arrival(n, w, constant, soft)
@@ -140,13 +142,24 @@ class PairSampler:
             return np.where(self._is_point, M * (1.0 - self.gamma) / max(n_points, 1), of_pair)
         m = np.arange(1, M + 1)
         left = np.maximum(N - m, 1)
-        share = np.where(self._is_point, candidates.point_share, candidates.pair_share)
+        share = candidates.share(self._is_point)
         return N * share * (1.0 + (N - M) / left * (self._inverse - 1.0))
 
-    def _record(self, keys: Keys, inverse: Vector) -> None:
+    def inverse_acceptance(self) -> Vector:
+        """Weight of each drawn candidate, in the order of drawing, as shen2013 prints it: 1 / p_m,
+        with p_m the probability of accepting it under the weights of its round.
+
+        Candidates of different rounds are not comparable: a round with a low mean acceptance
+        proposes more candidates for each that it accepts, which `importance` takes into account.
+        Hard strategies have no probabilities: as in `importance`.
+        """
+        return self.importance() if self._strategy.startswith("hard") else 1.0 / self._accepted
+
+    def _record(self, keys: Keys, inverse: Vector, accepted: Vector) -> None:
         self._candidates.mark_drawn(keys)
         self._is_point = np.concatenate([self._is_point, keys >= self._candidates.first_point])
         self._inverse = np.concatenate([self._inverse, inverse])
+        self._accepted = np.concatenate([self._accepted, accepted])
 
     def _by_arrival(
         self, n: int, w: Vector | None, constant: float, probability: Probability
@@ -208,10 +221,12 @@ class PairSampler:
             acceptance = max(expected, 1.0) / n_proposed
         total += float(proposals.rate * expected) / n_proposed if n_proposed else 0.0
         order = np.argsort(times)[:n]
-        self._record(keys[order], self._inverse_probability(rates[order], total))
+        keys, rates = keys[order], rates[order]
+        share = self._candidates.share(keys >= self._candidates.first_point)
+        self._record(keys, self._inverse_probability(rates, total), rates / share)
         if total > 0.0:
             self._acceptance = total
-        return keys[order], n_proposed - n_accepted, total
+        return keys, n_proposed - n_accepted, total
 
     def _inverse_probability(self, rates: Vector, total: float) -> Vector:
         """1 / ((N - m + 1) q_m) for candidates drawn one after the other, where `total` was the sum
