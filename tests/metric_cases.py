@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import oracles
 from forerank import metrics
 
-examples = settings(max_examples=100, deadline=None, derandomize=True)
-fewer_examples = settings(max_examples=50, deadline=None, derandomize=True)
+examples = settings(max_examples=100)
+fewer_examples = settings(max_examples=50)
 
 FPR_RANGE = (0.2, 0.7)
 

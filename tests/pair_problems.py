@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=60)
 
 
 @st.composite

@@ -138,7 +138,7 @@ def chosen_by_group(strategy, scores, groups, labelled, n=1000, **options):
     return {g: (rows[groups[rows] == g], utility[groups[rows] == g]) for g in np.unique(groups)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pools())
 def test_utilities_equal_their_definitions(pool):
     scores, groups, labelled = pool

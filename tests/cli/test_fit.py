@@ -116,7 +116,7 @@ LINES = st.text(alphabet='xy,;"\n\r 01nes.é', max_size=160).map(lambda t: ("x,y
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     data=st.one_of(st.binary(max_size=120), LINES),

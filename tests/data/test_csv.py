@@ -64,7 +64,7 @@ def test_long_rows_and_long_headers(tmp_path):
     assert open_csv(path).names == names
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     rows=st.lists(
         st.lists(st.text("ab,;\"\n\r '1", max_size=6), min_size=2, max_size=2), max_size=12

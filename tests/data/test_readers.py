@@ -115,7 +115,7 @@ JUNK = st.one_of(
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     data=JUNK,

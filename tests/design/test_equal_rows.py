@@ -30,7 +30,7 @@ def few_different_rows(n=900, d=3, seed=0):
     return rng.integers(-1, 2, (n, d)).astype(float), rng.integers(0, 2, n)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 400),
     d=st.integers(1, 4),

@@ -12,7 +12,7 @@ from forerank.data.datasets import BipartiteModel, make_bipartite
 from forerank.losses import get_loss
 from forerank.metrics import bounds, rank_loss
 
-SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=150)
 
 
 class Scores:

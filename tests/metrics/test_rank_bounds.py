@@ -30,7 +30,7 @@ def labelled_scores(draw):
     return np.array(y), np.array(scores), draw(st.integers(-5, 5).map(lambda t: t + 0.5))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(labelled_scores())
 def test_hinge_rank_loss_and_its_bound_on_the_auc(case):
     y, scores, threshold = case

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -27,7 +27,6 @@ def test_measures_by_name():
     )
 
 
-@settings(deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
     n_part=st.integers(2, 30),

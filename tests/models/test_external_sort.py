@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from forerank.models.external_sort import ExternalSorter
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6),
     levels=st.integers(1, 30),

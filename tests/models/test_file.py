@@ -191,7 +191,7 @@ WHOLE: list[bytes] = []
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     place=st.floats(0, 1),

@@ -24,7 +24,7 @@ from forerank.objectives.structured import (
 )
 from forerank.solvers import bundle
 
-EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=40)
 RANGES = [(0.0, 1.0), (0.0, 0.5), (0.0, 0.25), (0.25, 0.75), (0.5, 1.0)]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -15,7 +15,6 @@ THRESHOLDS = ("max", 3, 0.3)
 
 
 class TestObjective:
-    @settings(deadline=None)
     @given(
         st.integers(0, 2**32 - 1),
         st.sampled_from(LOSSES),

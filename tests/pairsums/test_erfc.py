@@ -65,7 +65,7 @@ class TestPrecision:
         for z in (0.0, 0.123, 17.9):
             assert np.abs(erfc_sum(y + z, [z], None, eps) - erfc(y + z - z)).max() < eps
 
-    @settings(max_examples=80, deadline=None, derandomize=True)
+    @settings(max_examples=80)
     @given(
         y=st.lists(st.floats(-40, 40), min_size=1, max_size=12),
         z=st.lists(st.floats(-40, 40), min_size=1, max_size=12),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -12,7 +12,6 @@ from forerank.plots.style import STYLE
 from forerank.workflows.report import figures
 
 
-@settings(deadline=None, derandomize=True)
 @given(seed=st.integers(0, 500), n_folds=st.integers(1, 5), levels=st.sampled_from([2, 5, 1000]))
 def test_the_area_below_the_mean_curve_is_the_mean_of_the_areas(seed, n_folds, levels):
     rng = np.random.default_rng(seed)

@@ -30,7 +30,7 @@ def half_square(r):
     return 0.5 * float(r @ r)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     n=st.integers(1, 60),
     d=st.integers(1, 30),
@@ -89,7 +89,7 @@ def capped_problem(n, d, seed, integers):
     return A @ A.T, -A @ b, shares, 0.5 * float(b @ b), rng
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     n=st.integers(1, 60),
     d=st.integers(0, 30),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -43,7 +43,6 @@ def kkt_balanced(a, b, x, y, upper=None):
 
 
 class TestProjection:
-    @settings(deadline=None)
     @given(
         st.lists(st.floats(-100, 100), min_size=1, max_size=30),
         st.lists(st.floats(-100, 100), min_size=1, max_size=30),
@@ -70,7 +69,6 @@ class TestProjection:
         x, y = project_balanced(a, b)
         assert kkt_balanced(a, b, x, y) <= 1e-12
 
-    @settings(deadline=None)
     @given(st.integers(0, 2**32 - 1), st.booleans())
     def test_capped_is_nearest(self, seed, bounded):
         rng = np.random.default_rng(seed)
