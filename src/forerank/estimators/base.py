@@ -24,7 +24,7 @@ from forerank._validation import (
 )
 from forerank.design import merge_equal_rows
 from forerank.graphs import lowest_first, numbered_edges
-from forerank.losses import Loss
+from forerank.losses import Loss, get_loss
 from forerank.metrics.validation import number_groups
 from forerank.objectives import AllPairs
 
@@ -291,6 +291,13 @@ class GraphRanker(BaseRanker):
         if n_classes == 2:
             self.intercept_ = -self.thresholds_
             self.thresholds_ = np.zeros(1)
+
+    def _set_wmw_bound(self, mean_loss: float, loss: str = "logistic") -> None:
+        """Set the lower bound on the share of training pairs in order, from their mean loss.
+
+        Losses are at least their value at zero where a pair is not in order, and never negative.
+        """
+        self.wmw_bound_ = max(1.0 - mean_loss / float(get_loss(loss).value(0.0)), 0.0)
 
 
 def warn_groups_without_pairs(

@@ -168,7 +168,7 @@ class LinearRanker(BaseRanker):
         self.history_ = result.history
         if not result.converged:
             warn_unconverged(self, result.certificate, max_iter)
-        elif not self.coef_.any() and not self._on_path:
+        elif not result.w[: result.w.size - intercept].any() and not self._on_path:
             self._warn_equal_scores()
         return result
 

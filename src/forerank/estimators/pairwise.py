@@ -58,6 +58,10 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         Scores that split the training rows into classes of their true sizes, from the lowest class
         of the graph to the highest; classes without an order are sorted by their mean scores. Used
         by `predict`.
+    wmw_bound_ : float
+        Lower bound on the share (the weight) of training pairs in order: 1 minus their mean loss
+        divided by the loss at zero. For the logistic loss it is the log-sigmoid bound of
+        raykar2007. Zero where the loss is too large to say something.
     {LINEAR_ATTRIBUTES}
 
     Notes
@@ -111,6 +115,8 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         def solve(previous: Sequence[Vector] = ()) -> SolverResult:
             result = self._solve(objective, design, previous)
             self._set_thresholds(result.scores, codes, weight)
+            penalty = 0.5 * self.alpha * float(result.w @ result.w)
+            self._set_wmw_bound(max(result.objective - penalty, 0.0), self.loss)
             return result
 
         return solve

@@ -55,6 +55,8 @@ class RankBoost(GraphRanker):
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
         As in `PairwiseRanker`.
+    wmw_bound_ : float
+        As in `PairwiseRanker`, from the exponential loss.
     n_iter_ : int
         Rounds taken, those of earlier calls included.
     objective_ : float
@@ -134,6 +136,7 @@ class RankBoost(GraphRanker):
                 last = progress.history[-1]
                 self.objective_, self.optimality_ = last.objective, last.optimality
             self._set_thresholds(scores, codes, weight)
+            self._set_wmw_bound(objective.at(scores).value, "exponential")
         if not self.stumps_:
             warn_equal_scores(self)
         return self

@@ -61,6 +61,8 @@ class RankNet(GraphRanker):
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
         As in `PairwiseRanker`.
+    wmw_bound_ : float
+        As in `PairwiseRanker`.
     n_iter_ : int
     objective_ : float
         The value reached.
@@ -142,7 +144,9 @@ class RankNet(GraphRanker):
                 self.history_, last = progress.history, progress.history[-1]
                 self.n_iter_ = len(progress.history) - 1
                 self.objective_, self.optimality_ = last.objective, last.optimality
-                self._set_thresholds(network.scores(rows, progress.w), codes, weight)
+                scores = network.scores(rows, progress.w)
+                self._set_thresholds(scores, codes, weight)
+                self._set_wmw_bound(objective.at(scores).value)
         if not self.optimality_ <= self.tol:
             warn_unconverged(self, GRADIENT_NORM)
         elif self.n_iter_ == 0 and start is None:

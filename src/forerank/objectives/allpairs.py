@@ -112,6 +112,10 @@ class AllPairs:
         """The same pairs under the smoothed hinge, for an objective with the hinge."""
         return self._like(SmoothedHinge(width), self.blocks)
 
+    def with_loss(self, loss: str | Loss) -> "AllPairs":
+        """The same pairs under another loss."""
+        return self._like(get_loss(loss), self.blocks)
+
     def squared(self) -> "AllPairs":
         """The same pairs under the squared loss."""
         return self._like(Squared(), self.blocks)

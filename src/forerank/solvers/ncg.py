@@ -19,14 +19,14 @@ from forerank.solvers.base import CONTINUOUS_GRADIENT, solver
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
 from forerank.solvers.units import column_units
 
-__all__ = ["ncg"]
+__all__ = ["RESTART", "line_search", "ncg"]
 
 
 # The line search ends at this fraction of the first slope, or after this many trial steps.
 _SLOPE_FRACTION = 0.1
 _MAX_TRIALS = 20
 # Directions restart where |<gradient, previous gradient>| exceeds this times ||gradient||^2.
-_RESTART = 0.2
+RESTART = 0.2
 
 
 @solver("ncg", CONTINUOUS_GRADIENT)
@@ -70,14 +70,14 @@ def ncg(
         # The first trial step has the predicted decrease of the iteration before.
         trial = step * slope_before / slope if step > 0.0 else 1.0 / max(np.abs(q).max(), 1e-300)
         of_penalty = float(penalty @ (w * p)), float(penalty @ p**2)
-        step, here = _line_search(objective, s, q, *of_penalty, slope, trial)
+        step, here = line_search(objective, s, q, *of_penalty, slope, trial)
         if step == 0.0:
             break
         w = w + step * p
         s = s + step * q
         gradient, before = design.adjoint(here.gradient) + penalty * w, gradient
         beta = max(float(gradient @ (gradient - before)) / norm**2, 0.0)
-        if abs(float(gradient @ before)) >= _RESTART * float(gradient @ gradient):
+        if abs(float(gradient @ before)) >= RESTART * float(gradient @ gradient):
             beta = 0.0
         p = beta * p - gradient
     gap, converged = gap_bound(gradient, penalty, value), optimality <= tol
@@ -87,7 +87,7 @@ def ncg(
     return units.to_columns(result)
 
 
-def _line_search(
+def line_search(
     objective: Differentiable,
     s: Vector,
     q: Vector,

@@ -181,7 +181,7 @@ def _fit_summary(fitted: Any) -> dict[str, Any]:
             "reason": fitted.reason_,
             "more_data": fitted.learning_curve_["sentence"],
         }
-    for name in ("n_iter_", "optimality_"):
+    for name in ("n_iter_", "optimality_", "wmw_bound_"):
         if hasattr(fitted, name) and np.ndim(getattr(fitted, name)) == 0:
             summary[name.rstrip("_")] = float(getattr(fitted, name))
     return summary
