@@ -168,7 +168,8 @@ PUBLIC = {
     """,
     "forerank.pairsums": """
         ErfcPairs ExponentialPairs HingePairs LogisticPairs LogisticSources PairBlocks
-        SmoothedHingePairs SquaredPairs erfc_sum erfc_sum_direct margin_moments
+        SmoothedHingePairs SquaredPairs erfc_series erfc_series_bound erfc_sum erfc_sum_direct
+        margin_moments
     """,
     "forerank.plots": """
         AlphaPathDisplay CriticalDifferenceDisplay HitsDisplay ScoreDistributionDisplay

@@ -115,9 +115,7 @@ def test_warnings_are_printed_as_notes(tmp_path):
 LINES = st.text(alphabet='xy,;"\n\r 01nes.é', max_size=160).map(lambda t: ("x,y\n" + t).encode())
 
 
-@settings(
-    max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.one_of(st.binary(max_size=120), LINES),
     suffix=st.sampled_from(["csv", "tsv", "csv.gz", "parquet", "feather"]),

@@ -114,9 +114,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(
-    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=JUNK,
     suffix=st.sampled_from(["csv", "tsv", "csv.gz", "parquet", "feather", "svm", "svm.bz2", "npz"]),

@@ -190,9 +190,7 @@ def test_files_that_are_no_models(tmp_path):
 WHOLE: list[bytes] = []
 
 
-@settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     place=st.floats(0, 1),
     junk=st.binary(max_size=40),

@@ -8,7 +8,7 @@ from scipy.special import erfc, expit
 from forerank.design import make_design
 from forerank.losses import ErfcLogistic
 from forerank.objectives import AllPairs
-from forerank.pairsums import erfc_sum, erfc_sum_direct
+from forerank.pairsums import erfc_series, erfc_series_bound, erfc_sum, erfc_sum_direct
 from forerank.pairsums.erfc import ErfcSeries
 from forerank.solvers import newton
 
@@ -31,6 +31,29 @@ def points(kind, n, rng):
         "on cell bounds": lambda: rng.integers(-20, 20, n) * 0.34375,
         "heavy tailed": lambda: np.sinh(7 * rng.standard_normal(n)),
     }[kind]()
+
+
+class TestSeries:
+    @settings(max_examples=200, deadline=None)
+    @given(st.floats(-6, 6), st.floats(0.02, 0.6), st.integers(1, 25))
+    def test_the_truncated_series_is_within_its_bound(self, z, h, p):
+        assert abs(erfc_series(z, h, p) - erfc(z)) <= erfc_series_bound(z, h, p) + 1e-14
+
+    def test_the_printed_bound_is_for_small_h_only(self):
+        z = np.linspace(-4.0, 4.0, 801)
+        left_out = np.abs(erfc_series(z, 0.8, 2) - erfc_series(z, 0.8, 30)).max()
+        assert left_out > erfc_series_bound(0.0, 0.8, 2) - erfc(np.pi / 1.6)
+
+    def test_twelve_terms_between_minus_four_and_four(self):
+        # raykar2007 has an error below 1e-6 there.
+        z = np.linspace(-4.0, 4.0, 801)
+        assert np.abs(erfc_series(z, 0.185, 12) - erfc(z)).max() < 1e-9
+
+    def test_the_sums_of_one_source_are_the_series(self):
+        series = ErfcSeries.for_precision(1e-6)
+        p = series.coefficients.size
+        z = np.linspace(-0.5, 0.5, 7) * series.width
+        assert_allclose(erfc_sum(z, [0.0], eps=1e-6), erfc_series(z, series.h, p), atol=1e-12)
 
 
 class TestPrecision:

@@ -1,6 +1,6 @@
 """Sections 5 to 7 of raykar2007: scripts/paper raykar2007 [--quick] [--data NAME ...] [--out DIR].
 
-Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 2 and 3. Results are recorded in
+Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. Results are recorded in
 DIR/results.jsonl as they come: an interrupted run resumes where it stopped. The full run takes
 about an hour on two cores, --quick a minute.
 """
@@ -12,13 +12,18 @@ DIRECT, FAST = "RankNCG direct", "RankNCG fast"
 
 
 def main() -> None:
-    quick = "two folds, two alphas, two users, small sums"
+    quick = page.QUICK_RUN
     parser = common.parser("raykar2007", __doc__, quick)
     data = list(published.TABLE_1)
-    parser.add_argument("--data", nargs="+", choices=data, help="data sets; all by default")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        choices=data,
+        help="data sets; all by default, four of them with --quick",
+    )
     parser.add_argument("--users", type=int, help=f"users for Table 2; {protocol.USERS} by default")
     args = common.parse(parser)
-    names = args.data or data
+    names = args.data or (list(protocol.QUICK_DATA) if args.quick else data)
     settings = {"quick": args.quick, "protocol": protocol.constants()}
     results = common.Results(args.out, settings)
     results.run(_selections(names, quick=args.quick), args.jobs)
@@ -73,7 +78,14 @@ def _figures(*, quick: bool) -> list[common.Task]:
     sizes = protocol.SUM_SIZES[:4] if quick else protocol.SUM_SIZES
     precisions = protocol.EPSILONS[1::4] if quick else protocol.EPSILONS
     fits = protocol.FIGURE_3_EPSILONS[1::3] if quick else protocol.FIGURE_3_EPSILONS
+    forms = [("cubic", 1000), ("quadratic", 1000), ("cubic", 5000), ("quadratic", 5000)]
+    draws = 1 if quick else protocol.RANDPOLY_DRAWS
     return [
+        *[(f"series {p}", protocol.series_error, p) for p in protocol.TRUNCATIONS],
+        *[
+            (f"randpoly {form} {rows}", protocol.randpoly_forms, form, rows, draws)
+            for form, rows in forms[: 2 if quick else None]
+        ],
         *[(f"sums {n}", protocol.sums_by_size, n) for n in sizes],
         *[(f"precision {eps:g}", protocol.sums_by_precision, eps) for eps in precisions],
         *[(f"eps {eps}", protocol.fits_by_precision, eps) for eps in (*fits, None)],

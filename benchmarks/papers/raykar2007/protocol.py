@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.special import erfc
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -12,13 +13,21 @@ from sklearn.preprocessing import StandardScaler
 
 from forerank import PairwiseRanker, QuadraticFeatures, RankBoost, RankNCG, RankNet, metrics
 from forerank.data import datasets
-from forerank.pairsums import LogisticPairs, PairBlocks, erfc_sum, erfc_sum_direct
+from forerank.pairsums import (
+    LogisticPairs,
+    PairBlocks,
+    erfc_series,
+    erfc_series_bound,
+    erfc_sum,
+    erfc_sum_direct,
+)
 
 from ..common import timed_fit
 from .published import METHODS, TABLE_1
 
 OURS = "Newton, exact"
-ALL = (*METHODS, OURS)
+KERNEL = "RankNCG, rbf kernel"
+ALL = (*METHODS, OURS, KERNEL)
 # Real sets by their file; the others are generated.
 FILES = {
     "pyrimidines": "reg_pyrim",
@@ -31,8 +40,12 @@ FILES = {
     "abalone": "reg_abalone",
     "california housing": "reg_cal_housing",
 }
+# The generator with the values of the paper; `randpoly_forms` compares it with the cited one.
+RANDPOLY = {"form": "quadratic", "bins": "width"}
+CITED_RANDPOLY = {"form": "cubic", "bins": "size"}
 ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
 QUICK_ALPHAS = (0.1, 1e-3)
+QUICK_DATA = ("pyrimidines", "machine-cpu", "auto-mpg", "randpoly 1000")
 # Inner products of quadratic columns are squares of those of plain ones: stronger penalties.
 QUADRATIC_ALPHAS = (10.0, 1.0, 0.1, 1e-2)
 ROUNDS = (50, 100)  # of boosting
@@ -53,6 +66,9 @@ SUM_SIZES = tuple(100 * 2**k for k in range(10))
 SUM_EPS = 1e-10
 DIRECT_TARGETS = 100
 EPSILONS = tuple(10.0**-k for k in range(1, 13))
+# Figure 1 (d): truncation numbers, and the interval of z.
+TRUNCATIONS = range(1, 21)
+SERIES_REACH = 4.0
 FIGURE_3_DATA = "randpoly 1000"
 FIGURE_3_EPSILONS = (0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
@@ -67,6 +83,7 @@ def constants() -> dict[str, Any]:
         "hidden_units": HIDDEN_UNITS,
         "user_alphas": list(USER_ALPHAS),
         "fewest_ratings": FEWEST_RATINGS,
+        "randpoly": RANDPOLY,
     }
 
 
@@ -84,6 +101,7 @@ def method(name: str, value: float) -> Any:
         ),
         "RankBoost": lambda: RankBoost(int(value), graph="order"),
         OURS: lambda: PairwiseRanker("logistic", **shared),
+        KERNEL: lambda: RankNCG("exact", kernel="rbf", random_state=0, **shared),
     }
     return makers[name]()
 
@@ -106,8 +124,9 @@ def load(data: str, variant: str) -> tuple[np.ndarray, np.ndarray]:
     """Columns and grades."""
     _, n, d, n_grades, _ = TABLE_1[data]
     if data not in FILES:
-        make = datasets.make_randnet if data.startswith("randnet") else datasets.make_randpoly
-        return make(n, d, n_grades, random_state=0)
+        if data.startswith("randnet"):
+            return datasets.make_randnet(n, d, n_grades, random_state=0)
+        return datasets.make_randpoly(n, d, n_grades, random_state=0, **RANDPOLY)
     read = datasets.load(FILES[data])
     whole = ~np.isnan(read.X).any(axis=1)
     X, target = read.X[whole].astype(float), read.y[whole].astype(float)
@@ -181,6 +200,8 @@ def measure(data: str, variant: str, who: str, fold: int, value: float) -> list[
     last = ranker[-1] if hasattr(ranker, "steps") else ranker
     record |= {"value": value, "seconds": seconds, "wmw": wmw, "settled": settled}
     record |= {"steps": int(last.n_iter_), "optimality": float(last.optimality_)}
+    training = float(metrics.wmw(y[train], ranker.decision_function(X_train)))
+    record |= {"bound": last.wmw_bound_, "training": training}
     return [record | {"pairs": n_pairs(y[train])}]
 
 
@@ -251,7 +272,54 @@ def recommend(user: int, n_columns: int, quick: bool) -> list[dict]:
     return records
 
 
-# --- Figures 2 and 3 ---
+# --- RandPoly ---
+
+RANDPOLY_DRAWS = 5
+
+
+def randpoly_forms(form: str, rows: int, draws: int) -> list[dict]:
+    """WMW of linear and quadratic columns, and pairs, on draws of a generator of RandPoly: five
+    folds, the best of a few penalties.
+    """
+    options = RANDPOLY if form == "quadratic" else CITED_RANDPOLY
+    records = []
+    for seed in range(draws):
+        X, y = datasets.make_randpoly(rows, 50, 6, random_state=seed, **options)
+        linear, quadratic, pairs = [], [], []
+        for train, test in KFold(N_FOLDS, shuffle=True, random_state=0).split(y):
+            X_train, X_test = _scaled(X, train, test)
+            pairs.append(n_pairs(y[train]))
+            linear.append(_best_wmw(X_train, y[train], X_test, y[test], (0.1, 1e-2, 1e-3)))
+            if rows <= 1000 and seed == 0:
+                products = QuadraticFeatures().fit(X_train)
+                parts = products.transform(X_train), y[train], products.transform(X_test), y[test]
+                quadratic.append(_best_wmw(*parts, (10.0, 1.0)))
+        record = {"kind": "randpoly", "form": form, "rows": rows, "seed": seed}
+        record |= {"linear": float(np.mean(linear)), "pairs": float(np.mean(pairs))}
+        records.append(record | {"quadratic": float(np.mean(quadratic)) if quadratic else None})
+    return records
+
+
+def _best_wmw(
+    X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, alphas: tuple[float, ...]
+) -> float:
+    fits = [PairwiseRanker(graph="order", alpha=alpha).fit(X, y) for alpha in alphas]
+    return max(metrics.wmw(y_test, fitted.decision_function(X_test)) for fitted in fits)
+
+
+# --- Figures 1 to 3 ---
+
+
+def series_error(p: int) -> list[dict]:
+    """Figure 1 (d): the largest error of p terms for |z| <= 4 and its bound (eq. 6), with the h for
+    which the bound is smallest.
+    """
+    steps = np.linspace(0.1, 0.4, 3001)
+    bounds = np.array([float(erfc_series_bound(SERIES_REACH, h, p)) for h in steps])
+    h = float(steps[np.argmin(bounds)])
+    z = np.linspace(-SERIES_REACH, SERIES_REACH, 4001)
+    error = float(np.abs(erfc_series(z, h, p) - erfc(z)).max())
+    return [{"kind": "series", "p": p, "h": h, "error": error, "bound": float(bounds.min())}]
 
 
 def _best(call: Any, repeats: int = 3) -> float:

@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
 from forerank._typing import Index, Mask, Vector
+from forerank._validation import check_choice
 
 __all__ = [
     "BipartiteModel",
@@ -73,9 +74,9 @@ def load(name: str) -> Dataset:
         return Dataset(name, X, archive["y"], archive.get("qid"))
 
 
-def cut_into_grades(target: ArrayLike, n_grades: int) -> Index:
+def cut_into_grades(target: ArrayLike, n_grades: int, *, bins: str = "size") -> Index:
     """Grades 0 .. n_grades - 1 from a real-valued target: bins of about equal size, equal values in
-    the same bin.
+    the same bin; or with bins="width" bins of equal width, of which some may be empty.
 
     Examples
     --------
@@ -88,6 +89,10 @@ def cut_into_grades(target: ArrayLike, n_grades: int) -> Index:
         raise ValueError(f"target has shape {values.shape}; {expected}.")
     if n_grades < 2:
         raise ValueError(f"n_grades must be at least 2; got {n_grades!r}.")
+    check_choice("bins", bins, ("size", "width"))
+    if bins == "width":
+        cuts = np.linspace(values.min(), values.max(), n_grades + 1)[1:-1]
+        return np.searchsorted(cuts, values, side="right")
     cuts = np.quantile(values, np.arange(1, n_grades) / n_grades)
     return np.searchsorted(cuts, values, side="left")
 
@@ -120,15 +125,30 @@ def make_randnet(
 
 
 def make_randpoly(
-    n_samples: int = 1000, n_features: int = 50, n_grades: int = 6, *, random_state: Any = None
+    n_samples: int = 1000,
+    n_features: int = 50,
+    n_grades: int = 6,
+    *,
+    form: str = "cubic",
+    bins: str = "size",
+    random_state: Any = None,
 ) -> tuple[Vector, Index]:
-    """RandPoly: grades of a random polynomial of degree three (Burges et al. 2005; raykar2007,
-    Table 1).
+    """RandPoly: grades of a random polynomial (Burges et al. 2005; raykar2007, Table 1).
 
-    Inputs are uniform in [-1, 1]^d. The target is the mean of three terms, each brought to mean
-    zero and variance one: the inner product with a random vector (uniform in [-1, 1]^d), the sum of
-    x_k x_{p(k)} over a random permutation p, and the sum of x_k x_{q(k)} x_{r(k)} over two more. It
-    is binned into grades of equal size.
+    Inputs are uniform in [-1, 1]^d.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_grades : int
+    form : {"cubic", "quadratic"}, default="cubic"
+        "cubic", as Burges et al. describe it: the mean of three terms, each brought to mean zero
+        and variance one: the inner product with a random vector (uniform in [-1, 1]^d), the sum of
+        x_k x_{p(k)} over a random permutation p, and the sum of x_k x_{q(k)} x_{r(k)} over two
+        more. "quadratic": all x_k and x_k x_l, k <= l, with coefficients uniform in [-1, 1]; with
+        bins="width" rankings of it are as good as raykar2007 reports, those of the former are not.
+    bins : {"size", "width"}, default="size"
+        Grades are bins of equal size or of equal width.
+    random_state : int, RandomState or None
 
     Returns
     -------
@@ -138,13 +158,17 @@ def make_randpoly(
     """
     if n_samples < 2:
         raise ValueError(f"n_samples must be at least 2, to have a variance; got {n_samples!r}.")
+    check_choice("form", form, ("cubic", "quadratic"))
     rng = check_random_state(random_state)
     X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
     linear = X @ rng.uniform(-1.0, 1.0, n_features)
+    if form == "quadratic":
+        products = np.triu(rng.uniform(-1.0, 1.0, (n_features, n_features)))
+        return X, cut_into_grades(linear + ((X @ products) * X).sum(axis=1), n_grades, bins=bins)
     p, q, r = (rng.permutation(n_features) for _ in range(3))
     terms = np.stack([linear, (X * X[:, p]).sum(axis=1), (X * X[:, q] * X[:, r]).sum(axis=1)])
     terms = (terms - terms.mean(axis=1, keepdims=True)) / terms.std(axis=1, keepdims=True)
-    return X, cut_into_grades(terms.mean(axis=0), n_grades)
+    return X, cut_into_grades(terms.mean(axis=0), n_grades, bins=bins)
 
 
 # Number of rows from which the threshold of a model is estimated: its share is off by about 0.001.

@@ -7,7 +7,13 @@ are sums that add up over chunks of rows.
 """
 
 from forerank.pairsums.blocks import PairBlocks
-from forerank.pairsums.erfc import ErfcPairs, erfc_sum, erfc_sum_direct
+from forerank.pairsums.erfc import (
+    ErfcPairs,
+    erfc_series,
+    erfc_series_bound,
+    erfc_sum,
+    erfc_sum_direct,
+)
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
 from forerank.pairsums.hinge import HingePairs, SmoothedHingePairs, margin_moments
 from forerank.pairsums.logistic import LogisticPairs
@@ -22,6 +28,8 @@ __all__ = [
     "PairBlocks",
     "SmoothedHingePairs",
     "SquaredPairs",
+    "erfc_series",
+    "erfc_series_bound",
     "erfc_sum",
     "erfc_sum_direct",
     "margin_moments",

@@ -22,6 +22,7 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfc as erfc_of
 from scipy.special import erfcinv
 
 from forerank._kernels import compiled, in_row_chunks
@@ -30,7 +31,15 @@ from forerank._typing import Index, Vector
 from forerank.losses import ERFC_SCALE
 from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
 
-__all__ = ["ErfcPairs", "ErfcSeries", "check_eps", "erfc_sum", "erfc_sum_direct"]
+__all__ = [
+    "ErfcPairs",
+    "ErfcSeries",
+    "check_eps",
+    "erfc_series",
+    "erfc_series_bound",
+    "erfc_sum",
+    "erfc_sum_direct",
+]
 
 
 # Smallest eps: below it, the rounding error of the sums exceeds the bound.
@@ -121,6 +130,38 @@ def erfc_sum_direct(
     out = np.empty(y.size)
     _direct(y, z, q, out)
     return out
+
+
+def erfc_series(z: ArrayLike, h: float, p: int) -> Vector:
+    """Beaulieu's Fourier series of erfc, truncated after p terms (raykar2007, eq. 5).
+
+    1 - 4/pi sum_{n = 1, 3, .., 2p - 1} exp(-n^2 h^2) / n sin(2 n h z). `erfc_sum` chooses h and p.
+
+    Examples
+    --------
+    >>> erfc_series([0.0, 4.0], h=0.19, p=12).round(6) + 0.0
+    array([1., 0.])
+    """
+    n = np.arange(1, 2 * p, 2)
+    terms = np.sin(2.0 * h * np.multiply.outer(np.asarray(z, dtype=float), n))
+    return 1.0 - 4.0 / pi * (terms @ (np.exp(-((n * h) ** 2)) / n))
+
+
+def erfc_series_bound(z: ArrayLike, h: float, p: int) -> Vector:
+    """Bound on the error of `erfc_series` (raykar2007, eq. 6).
+
+    2 / (sqrt(pi) h) erfc((2p + 1) h) + erfc(pi / (2h) - abs(z)). It is for the small h that the
+    method needs: its first term bounds the terms left out for h up to 0.6, and not from
+    h = 1 / sqrt(2) on, where their number is few. `ErfcSeries.for_precision` has
+    erfc((2p - 1) h) / (sqrt(pi) h (2p + 1)) in its place, which holds for every h.
+
+    Examples
+    --------
+    >>> bool(erfc_series_bound(4.0, h=0.19, p=12) < 1e-8)
+    True
+    """
+    left_out = 2.0 / (sqrt(pi) * h) * erfc((2 * p + 1) * h)
+    return left_out + erfc_of(pi / (2.0 * h) - np.abs(np.asarray(z, dtype=float)))
 
 
 def check_eps(eps: float) -> None:
