@@ -316,8 +316,8 @@ and a quadratic one far fewer, and bins of equal size have more pairs. A polynom
 all products x_k x_l, k <= l, with coefficients uniform in [-1, 1] and bins of equal width is near
 the published values, within the spread over its draws. So it stands for RandPoly in the tables. WMW
 over five folds with the best of a few penalties, the mean ± standard deviation over draws;
-quadratic for the first draw. Not explained: in the paper RankNet linear has 0.688 where two other linear
-methods have 0.625."""
+quadratic for the first draw. Not explained: in the paper RankNet linear has 0.688 where two other
+linear methods have 0.625."""
     rows = []
     for n in (1000, 5000):
         told = published.TABLE_4[f"randpoly {n}"]
