@@ -42,7 +42,8 @@ def test_shen2013(tmp_path):
     letter = ("--data", "letter")
     page = page_of("shen2013", tmp_path, *letter)
     parts = [f"Table {k}" for k in (2, 3, 4, 5)] + [f"Figure {k}" for k in (1, 2, 3)]
-    check_parts(page, tmp_path, parts, ["figure1", "figure2", "figure3"])
+    parts += ["Verdicts", "Exact CRC", "Time against the number of rows", "real-sim"]
+    check_parts(page, tmp_path, parts, ["figure1", "figure2", "figure3", "growth"])
     # Every method reaches the paper's AUC on this data set, also with one fold and two pools.
     assert "Cells more than 0.005 below the paper: none." in page
     assert "did not reach their tolerance: none" in page

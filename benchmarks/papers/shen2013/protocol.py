@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,11 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
+from sklearn.preprocessing import MinMaxScaler
 
 from forerank import (
     ActiveSamplingRanker,
+    CombinedRanker,
     CombinedSGDRanker,
     PairwiseRanker,
     PointwiseRanker,
@@ -35,9 +36,18 @@ ALPHA = 1.0 / (C * BUDGET)
 SCALE = {"letter": (-1, 1), "bank": (-1, 1), "shuttle": (-1, 1), "covtype_binary": (0, 1)}
 WITH_TEST_SET = ("a9a", "mnist_0")
 N_FOLDS = 5
+# Sparse data with many columns in place of those that could not be had; one fold, few pools.
+STAND_INS = ("w8a_train", "news20_bydate_forsale")
+STAND_IN_POOLS = 3
+# Without Table 5 and Figure 3: a fit of the hinge over all pairs takes a minute there.
+WITHOUT_GAMMAS = ("news20_bydate_forsale",)
 GAMMAS = ("uniform", *(round(0.1 * k, 1) for k in range(1, 11)))
 CURVE_EVERY = 4  # rounds between two points of Figure 1
 TIMINGS = 3
+# Time against the number of rows: the data set, and its parts, in rows.
+GROWTH_DATA, GROWTH_ROWS = "covtype_binary", (5_000, 20_000, 80_000, 320_000)
+# Rows of either class, and shares of pairs, for fits of all candidates; their tolerances.
+FULL_BUDGET_ROWS, FULL_BUDGET_GAMMAS, FULL_BUDGET_TOL = (40, 160), (0.1, 0.5, 0.9, 1.0), 1e-7
 
 STRATEGIES = {
     "Random": "random",
@@ -46,8 +56,11 @@ STRATEGIES = {
     "Hard-Close": "hard-close",
     "Hard-Correct": "hard-correct",
 }
-# Ours, not in the paper: soft-correct with weights that are unbiased and not divided by their sum.
-UNBIASED = "Soft-Correct, unbiased"
+# Ours, not in the paper: soft-correct with weights that are unbiased, and with these divided by
+# their sum; CRR without the average; the combined objective over all pairs and points.
+UNBIASED, NORMALIZED = "Soft-Correct, unbiased", "Soft-Correct, normalized"
+LAST_CRR = "CRR, last weights"
+EXACT = "Exact CRC"
 BASELINES = ("WSVM", "ERankSVM", "CRR")
 COLUMNS = (*BASELINES, "Random", "Soft-Close", "Soft-Correct")
 
@@ -62,29 +75,31 @@ def constants() -> dict[str, Any]:
         "n_folds": N_FOLDS,
         "scale": scale,
         "curve_every": CURVE_EVERY,
+        "constant": "points have one",
+        "weights": "1/p divided by their sum",
     }
 
 
 def method(name: str, seed: int = 0, gamma: float | str = 1.0) -> Any:
     """A method with the paper's settings."""
     if name == "WSVM":
-        # C_+ = B C / (2 N_+), C_- = B C / (2 N_-): both classes weigh the same. The constant is a
-        # column of ones.
-        svm = PointwiseRanker("hinge", alpha=ALPHA, class_weight="balanced", fit_intercept=False)
-        return make_pipeline(PolynomialFeatures(1), svm)
+        # C_+ = B C / (2 N_+), C_- = B C / (2 N_-): both classes weigh the same.
+        return PointwiseRanker("hinge", alpha=ALPHA, class_weight="balanced")
     if name == "ERankSVM":
         return PairwiseRanker("hinge", alpha=ALPHA)  # C_perf = B C / 100, with its loss in per cent
-    if name == "CRR":
-        return CombinedSGDRanker(
-            alpha=ALPHA, random_state=seed
-        )  # lambda = 1 / (B C), 100,000 steps
+    if name in ("CRR", LAST_CRR):  # lambda = 1 / (B C), 100,000 steps
+        return CombinedSGDRanker(alpha=ALPHA, average=name == "CRR", random_state=seed)
+    if name == EXACT:
+        return CombinedRanker("hinge", gamma=gamma, alpha=ALPHA)
     ranker = ActiveSamplingRanker(
         gamma=gamma, alpha=ALPHA, step=STEP, budget=BUDGET, random_state=seed
     )
     if name == UNBIASED:
         return ranker
-    # Z: the weights of the chosen pairs sum to |L*| C.
-    return ranker.set_params(strategy=STRATEGIES[name], bias_correction="normalized")
+    if name == NORMALIZED:
+        return ranker.set_params(bias_correction="normalized")
+    # Gamma |L*| C / (p Z): inverse acceptance probabilities that sum to |L*| C.
+    return ranker.set_params(strategy=STRATEGIES[name], bias_correction="acceptance")
 
 
 @dataclass(frozen=True)
@@ -96,14 +111,14 @@ class Fold:
 
 
 def n_folds(name: str) -> int:
-    return 1 if name in WITH_TEST_SET else N_FOLDS
+    return 1 if name in WITH_TEST_SET or name in STAND_INS else N_FOLDS
 
 
 def load_fold(name: str, fold: int) -> Fold:
     """Train and test rows, the columns scaled by the training rows."""
     data = datasets.load(name)
     counts = int(np.sum(data.y > 0)), int(np.sum(data.y <= 0)), data.X.shape[1]
-    if counts != DATA[name][1:4]:
+    if name in DATA and counts != DATA[name][1:4]:
         raise SystemExit(
             f"{name} has {counts} positives, negatives and columns; the paper has "
             f"{DATA[name][1:4]}."
@@ -129,7 +144,7 @@ def accuracy(name: str, fold_number: int, n_pools: int) -> list[dict]:
     """Tables 2 and 3, Figures 1 and 2: every method on one fold, with curves where sampled."""
     fold = load_fold(name, fold_number)
     records = []
-    for who in (*BASELINES, *STRATEGIES, UNBIASED):
+    for who in (*BASELINES, LAST_CRR, *STRATEGIES, NORMALIZED, UNBIASED):
         for seed in range(1 if who in ("WSVM", "ERankSVM") else n_pools):
             record: dict[str, Any] = {
                 "kind": "auc",
@@ -139,7 +154,7 @@ def accuracy(name: str, fold_number: int, n_pools: int) -> list[dict]:
                 "seed": seed,
             }
             ranker = method(who, seed)
-            if who not in BASELINES:
+            if who not in (*BASELINES, LAST_CRR):
                 curve: list[list[float]] = []
                 ranker.set_params(callback=_curve_into(curve, fold))
                 record["curve"] = curve
@@ -165,7 +180,7 @@ def _curve_into(curve: list[list[float]], fold: Fold) -> Callable:
 
 
 def trade_off(name: str, fold_number: int, n_pools: int, gammas: tuple) -> list[dict]:
-    """Table 5 and Figure 3: soft strategies at several shares of pairs."""
+    """Table 5 and Figure 3: soft strategies, and all candidates, at several shares of pairs."""
     fold = load_fold(name, fold_number)
     records = []
     for who in ("Soft-Close", "Soft-Correct"):
@@ -183,7 +198,95 @@ def trade_off(name: str, fold_number: int, n_pools: int, gammas: tuple) -> list[
                 records.append(
                     {**record, "seed": seed, "settled": settled, "auc": _auc(fold, ranker)}
                 )
+    return records + [
+        {
+            "kind": "gamma",
+            "data": name,
+            "fold": fold_number,
+            "method": EXACT,
+            "gamma": gamma,
+            "seed": 0,
+            "settled": optimality <= 1e-3,
+            "auc": auc,
+        }
+        for gamma, optimality, auc in _exact(fold, gammas)
+    ]
+
+
+def _exact(fold: Fold, gammas: tuple) -> list[tuple[float | str, float, float]]:
+    """Gamma, relative duality gap and AUC of the fits of all pairs and points."""
+    ranker = method(EXACT)
+    numbers = [gamma for gamma in gammas if gamma != "uniform"]
+    path = ranker.gamma_path(fold.X, fold.y, numbers)
+    scores = path.decision_function(fold.X_test)
+    aucs = (float(metrics.roc_auc(fold.y_test, s)) for s in scores.T)
+    found: list[tuple[float | str, float, float]] = list(
+        zip(path.gammas.tolist(), path.optimality.tolist(), aucs, strict=True)
+    )
+    if "uniform" in gammas:
+        ranker.set_params(gamma="uniform").fit(fold.X, fold.y)
+        found.append(("uniform", ranker.optimality_, _auc(fold, ranker)))
+    return found
+
+
+def full_budget(name: str) -> list[dict]:
+    """Objectives of sampled fits of all candidates of a few rows, and of the exact fit."""
+    fold = load_fold(name, 0)
+    n_positive, n_negative = FULL_BUDGET_ROWS
+    chosen = [np.flatnonzero(fold.y)[:n_positive], np.flatnonzero(~fold.y)[:n_negative]]
+    rows = np.sort(np.concatenate(chosen))
+    X, y = fold.X[rows], fold.y[rows]
+    records = []
+    for gamma in FULL_BUDGET_GAMMAS:
+        same = {"gamma": gamma, "alpha": ALPHA, "tol": FULL_BUDGET_TOL}
+        exact = CombinedRanker("hinge", max_iter=10_000, **same).fit(X, y)
+        sampled = ActiveSamplingRanker(step=1000, max_iter=100_000, random_state=0, **same)
+        sampled.fit(X, y)
+        records.append(
+            {
+                "kind": "full budget",
+                "data": name,
+                "gamma": gamma,
+                "candidates": len(sampled.pool_),
+                "exact": exact.objective_,
+                "sampled": sampled.objective_,
+            }
+        )
     return records
+
+
+def growth(n_rows: int, repeats: int) -> list[dict]:
+    """Seconds of fit on so many rows, the budget being the same."""
+    fold = load_fold(GROWTH_DATA, 0)
+    rows = np.random.default_rng(0).permutation(fold.y.size)[:n_rows]
+    X, y = fold.X[rows], fold.y[rows]
+    methods = ("Random", "Soft-Close", "Soft-Correct", "WSVM", "ERankSVM", "CRR", EXACT)
+    records = []
+    for who in methods:
+        seconds = _seconds(partial(_timed_method, who), X, y, repeats)
+        records.append({"kind": "growth", "rows": n_rows, "method": who, "seconds": seconds})
+    return records
+
+
+def _timed_method(who: str, seed: int) -> Any:
+    return method(who, seed, gamma=0.5 if who == EXACT else 1.0)
+
+
+def _copy(ranker: Any, seed: int) -> Any:
+    return clone(ranker)
+
+
+def _seconds(ranker: Callable[[int], Any], X: Any, y: np.ndarray, repeats: int) -> float:
+    """The median of several fits, after one to compile."""
+    runs = []
+    for seed in range(repeats + 1):
+        fitted = ranker(seed)
+        begin = perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(X, y)
+        runs.append(perf_counter() - begin)
+    return float(np.median(runs[1:]))
 
 
 def timing(name: str, repeats: int) -> list[dict]:
@@ -191,19 +294,10 @@ def timing(name: str, repeats: int) -> list[dict]:
     fold = load_fold(name, 0)
     peers = {"lbfgs": LogisticRegression(C=C * BUDGET / fold.y.size, max_iter=1000)}
     records = []
-    for who in (*STRATEGIES, *BASELINES, "lbfgs"):
-        runs = []
-        for seed in range(repeats + 1):
-            ranker = clone(peers[who]) if who in peers else method(who, seed)
-            X = fold.X
-            begin = perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                ranker.fit(X, fold.y)
-            runs.append(perf_counter() - begin)
-        records.append(
-            {"kind": "time", "data": name, "method": who, "seconds": float(np.median(runs[1:]))}
-        )
+    for who in (*STRATEGIES, *BASELINES, EXACT, "lbfgs"):
+        ranker = partial(_copy, peers[who]) if who in peers else partial(_timed_method, who)
+        seconds = _seconds(ranker, fold.X, fold.y, repeats)
+        records.append({"kind": "time", "data": name, "method": who, "seconds": seconds})
     return records
 
 
@@ -212,4 +306,12 @@ def describe(name: str) -> str:
     storage = "sparse" if sp.issparse(data.X) else "dense"
     scale = f", columns scaled to {list(SCALE[name])}" if name in SCALE else ""
     where = "published test set" if name in WITH_TEST_SET else f"{N_FOLDS}-fold cross-validation"
+    if name in STAND_INS:
+        where = f"the first of {N_FOLDS} folds; a stand-in, not in the paper"
     return f"{storage}{scale}; {where}"
+
+
+def sizes(name: str) -> tuple[int, int, int]:
+    """Positive rows, negative rows and columns."""
+    data = datasets.load(name)
+    return int(np.sum(data.y > 0)), int(np.sum(data.y <= 0)), data.X.shape[1]
