@@ -24,6 +24,15 @@ def test_measures_parts_and_curves(tmp_path, work):
     assert "ends in .png" in fails("evaluate", model, new, "--curves", tmp_path / "c.txt")
 
 
+def test_bounds_of_a_calibrated_model(tmp_path, work):
+    model, new = tmp_path / "m.forerank", work / "new.csv"
+    assert json.loads(run("evaluate", work / "m.forerank", new, "--json").stdout)["bounds"] is None
+    run("fit", work / "train.csv", "-t y --calibrate -q -o", model)
+    assert "of the best possible one" in " ".join(run("evaluate", model, new).stdout.split())
+    bounds = json.loads(run("evaluate", model, new, "--json").stdout)["bounds"]
+    assert 0.0 <= bounds["regret"] <= 1.0 - bounds["auc"]
+
+
 def test_interval_without_width_is_not_shown():
     assert value_and_interval({"value": 1.0, "low": 1.0, "high": 1.0}) == ("1.0000", "")
     shown = value_and_interval({"value": 0.9, "low": 0.8, "high": 1.0})

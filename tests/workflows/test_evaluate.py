@@ -7,6 +7,8 @@ import pytest
 from forerank.data.readers import Matrix
 from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
+from forerank.metrics.probability_bounds import probability_bounds
+from forerank.models.scoring import probability_function
 from forerank.workflows.evaluate import evaluate
 from forerank.workflows.fit import fit
 from tables import typed_table
@@ -50,3 +52,14 @@ def test_a_model_is_measured_by_what_it_was_chosen_for():
     names = [each.name for each in evaluate(model, frame).measures]
     assert "recall at 30" in names
     assert "recall at 10" in names
+
+
+def test_bounds_from_the_probabilities_of_a_calibrated_model():
+    frame = typed_table(400)
+    assert evaluate(fit(frame, "y", check=0), frame).bounds is None
+    model = fit(frame, "y", params={"calibrate": True}, check=0)
+    found = evaluate(model, frame)
+    assert found.bounds is not None
+    assert found.bounds.auc == pytest.approx(found.measures[0].value)
+    p = probability_function(model)(found.scores)
+    assert found.bounds == probability_bounds(found.y, p)

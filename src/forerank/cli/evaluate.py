@@ -71,6 +71,7 @@ def evaluate(
         parts = {part: [each.to_dict() for each in found] for part, found in result.parts.items()}
         shown = {"rows": result.rows, "classes": result.classes, "confidence": confidence}
         shown |= {"measures": measures, "by": parts, "notes": result.notes, "warnings": caught}
+        shown["bounds"] = None if result.bounds is None else result.bounds.to_dict()
         output.print_json(shown)
         return
     short = [f"the file has fewer than {counted(n, 'row')}" for n in k or () if n > result.rows]
@@ -80,6 +81,8 @@ def evaluate(
     output.console().print(output.measure_table(title, measures, confidence))
     if result.parts:
         output.console().print(_table_by_part(by or "", result.parts))
+    if result.bounds is not None:
+        output.print_lines(result.bounds.sentence)
     if curves is not None and not quiet:
         output.print_lines(f"saved {curves}")
 

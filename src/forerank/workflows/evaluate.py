@@ -14,8 +14,9 @@ from forerank.data.problem import matrix_rows
 from forerank.data.readers import check_columns
 from forerank.data.source import DataSource, ReadOptions
 from forerank.metrics.estimates import Estimate, estimate_measures
+from forerank.metrics.probability_bounds import ProbabilityBounds, probability_bounds
 from forerank.models import Model
-from forerank.models.scoring import last_step, matrix_scores, table_scores
+from forerank.models.scoring import last_step, matrix_scores, probability_function, table_scores
 from forerank.models.tables import model_frame, model_source, model_table
 from forerank.workflows.rankers import measured_depths
 
@@ -38,6 +39,9 @@ class Evaluation:
         Labels (True, or grades) and scores, in the order of the rows.
     notes : list of str
         Information on rows and labels.
+    bounds : ProbabilityBounds or None
+        What the log loss of the probabilities says about the AUC; for calibrated models of two
+        classes without groups.
     """
 
     rows: int
@@ -47,6 +51,7 @@ class Evaluation:
     y: NDArray
     scores: Vector
     notes: list[str] = field(default_factory=list)
+    bounds: ProbabilityBounds | None = None
 
 
 def evaluate(
@@ -115,7 +120,10 @@ def evaluate(
             except ValueError:  # rows of one class only
                 parts[str(value)] = []
     notes = rows.notes + labels.notes
-    return Evaluation(int(y.size), labels.classes, measures, parts, y, scores, notes)
+    function, bounds = probability_function(model), None
+    if function is not None and groups is None and not labels.graded:
+        bounds = probability_bounds(y, function(scores))
+    return Evaluation(int(y.size), labels.classes, measures, parts, y, scores, notes, bounds)
 
 
 @dataclass(frozen=True)

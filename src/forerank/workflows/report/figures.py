@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from forerank._text import figure_label
 from forerank._typing import Vector
 from forerank.metrics.estimates import format_value
+from forerank.metrics.probability_bounds import probability_bounds
 from forerank.plots import (
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
@@ -202,7 +203,9 @@ def reliability(y: NDArray, scores: Vector, fold: NDArray) -> ReportFigure | Non
     errors = [f"{name} {np.mean((p - y) ** 2):.4f}" for name, p in probabilities.items()]
     text = f"Brier score (mean squared error of the probabilities): {', '.join(errors)}; "
     text += f"predicting the share of positive rows for every row gives {float(np.var(y)):.4f}."
-    return _drawn(draw, f"Reliability of calibrated scores in ten bins. {text}", text)
+    bounds = probability_bounds(y, probabilities["sigmoid"]).sentence
+    caption = f"{text} Sigmoid, rows of all folds together: {bounds}"
+    return _drawn(draw, f"Reliability of calibrated scores in ten bins. {text}", caption)
 
 
 def _calibrated(y: NDArray, scores: Vector, fold: NDArray) -> dict[str, Vector] | None:
