@@ -25,8 +25,10 @@ def test_values_equal_their_definitions():
     assert found.expected_auc == pytest.approx(1 - expected_rank_loss(p, p))
     assert found.least_auc == pytest.approx(max(1 - 2 * risk / np.log(2), 0))
     assert found.loss_for_gain(0.1) == pytest.approx(0.0025)
-    assert f"within {found.regret:.3f} of the best" in found.sentence
-    assert set(found.to_dict()) >= {"risk", "regret", "expected_auc"}
+    assert found.regret_bound(risk - 0.0025) == pytest.approx(0.1)
+    assert found.regret_bound(0.0) == 1 - found.auc
+    assert f"within {(1 - found.auc) / 2:.4f} of the best" in found.sentence
+    assert set(found.to_dict()) >= {"risk", "least_auc", "expected_auc"}
 
 
 def test_the_smallest_risk_is_the_minimum_over_scores():
@@ -52,12 +54,13 @@ def test_the_bound_holds_where_the_truth_is_known(kind, distortion):
     truth = probability_bounds(y > 0, chance)
     best = expected_rank_loss(chance, chance)
     regret = expected_rank_loss(z, chance) - best
-    # The true smallest risk in place of the expected one: eq. 13.
-    assert regret <= 2 * np.sqrt(max(found.risk - truth.expected_risk, 0.0))
+    assert regret <= found.regret_bound(truth.expected_risk)
     assert found.auc >= found.least_auc
-    # For the true probabilities both readings agree with the truth.
+    # The true probabilities know the best AUC, and their risk is the smallest up to its error.
     assert truth.expected_auc == pytest.approx(1 - best)
-    assert truth.regret < 0.25
+    assert abs(truth.risk - truth.expected_risk) < 4 * truth.risk_error
+    # Rankings with a higher AUC: their gain is paid for in the loss.
+    assert found.risk - truth.expected_risk >= found.loss_for_gain(max(regret, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -71,11 +74,17 @@ def test_the_bound_holds_where_the_truth_is_known(kind, distortion):
 def test_wrong_arguments_are_named(y, p, message):
     with pytest.raises(ValueError, match=message):
         probability_bounds(y, p)
+
+
+def test_wrong_losses_and_gains_are_named():
+    found = probability_bounds([0, 1], [0.2, 0.7])
     with pytest.raises(ValueError, match="a difference of AUC between 0 and 1"):
-        probability_bounds([0, 1], [0.2, 0.7]).loss_for_gain(2.0)
+        found.loss_for_gain(2.0)
+    with pytest.raises(ValueError, match="a loss between 0 and"):
+        found.regret_bound(1.0)
 
 
 def test_certain_probabilities_stay_finite():
     found = probability_bounds([0, 1, 1, 0], [0.0, 1.0, 1.0, 1.0])
     assert np.isfinite(list(found.to_dict().values())).all()
-    assert found.regret <= 1.0 - found.auc
+    assert found.regret_bound(0.0) <= 1.0 - found.auc

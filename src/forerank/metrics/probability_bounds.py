@@ -7,11 +7,11 @@ one that any function of the columns has. Then
     best AUC - AUC <= 2 sqrt(L - L*)       (eq. 13).
 
 Scores with the odds of the probabilities, c = logit(p) - logit(share of positives), have L. L* is
-not known. Two readings of eq. 13 remain:
-
-- if the predicted probabilities are right, L* is the risk that they expect of themselves;
-- if some ranking has an AUC higher by g, then L* <= L - g^2 / 4: there are probabilities of which
-  the balanced log loss is lower by g^2 / 4 at least.
+not known, so eq. 13 is a statement on what is possible: if no probabilities have a balanced log
+loss below L - d, the AUC is within 2 sqrt(d) of the best possible one; and if some ranking has an
+AUC higher by g, there are probabilities with a loss lower by g^2 / 4 at least. Probabilities that
+are right given the columns have L* and the best AUC, and both can be computed from them. That they
+are right cannot be seen from labels alone: the share of positives, for every row, is calibrated.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,6 @@ __all__ = ["ProbabilityBounds", "probability_bounds"]
 
 # Distance of probabilities from 0 and 1 below which they count as this: log losses stay finite.
 _LEAST_PROBABILITY = 1e-12
-# Quantile of the normal distribution for a one-sided limit with confidence 95 %.
-_NORMAL_QUANTILE = 1.6449
-# Gain of AUC in the sentence.
-_GAIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class ProbabilityBounds:
     risk_error : float
         Standard error of `risk`.
     expected_auc, expected_risk : float
-        The AUC and the smallest risk, L*, of these rows if the probabilities are right.
+        The best AUC and the smallest risk, L*, if the probabilities are right.
     """
 
     auc: float
@@ -63,13 +59,16 @@ class ProbabilityBounds:
         """Lower bound on the AUC from `risk` alone (eq. 11); zero if it says nothing."""
         return max(1.0 - margin_bound(self.risk / log(2.0)), 0.0)
 
-    @property
-    def regret(self) -> float:
-        """Upper bound on the best AUC minus the AUC (eq. 13) if the probabilities are right; with
-        the upper 95 % limit of `risk`, and at most 1 - AUC.
+    def regret_bound(self, smallest_risk: float) -> float:
+        """Upper bound on the best AUC minus the AUC, if `smallest_risk` is the smallest balanced
+        log loss of any probabilities (eq. 13); at most 1 - AUC.
         """
-        excess = self.risk + _NORMAL_QUANTILE * self.risk_error - self.expected_risk
-        return min(logistic_regret_bound(max(excess, 0.0)), 1.0 - self.auc)
+        if not 0.0 <= smallest_risk <= self.risk:
+            raise ValueError(
+                f"smallest_risk={smallest_risk!r}: a loss between 0 and {self.risk:.4f}, that of "
+                "the probabilities, is expected."
+            )
+        return min(logistic_regret_bound(self.risk - smallest_risk), 1.0 - self.auc)
 
     def loss_for_gain(self, gain: float) -> float:
         """The least amount by which some probabilities have a lower balanced log loss, if there is
@@ -81,25 +80,21 @@ class ProbabilityBounds:
 
     @property
     def sentence(self) -> str:
-        """The bounds in words."""
-        text = (
-            f"The balanced log loss of the probabilities is {self.risk:.4f}; if they are right, "
-            f"{self.expected_risk:.4f} is the smallest possible, and an AUC of {self.auc:.4f} is "
-            f"within {self.regret:.3f} of the best possible one"
-        )
-        if self.regret >= 1.0 - self.auc:
-            text += ", which is no more than it lacks of 1"
+        """The bounds in words, for a gain of half of what the AUC lacks of 1."""
+        gain = (1.0 - self.auc) / 2.0
+        below = max(self.risk - self.loss_for_gain(gain), 0.0)
         return (
-            f"{text} (kotlowski2011, eq. 13). Right or not, an AUC higher by {_GAIN:g} exists only "
-            "if there are probabilities with a balanced log loss lower by "
-            f"{self.loss_for_gain(_GAIN):.1e} at least."
+            f"The balanced log loss of the probabilities is {self.risk:.4f}. If none have less than "
+            f"{below:.4f}, the AUC of {self.auc:.4f} is within {gain:.4f} of the best possible "
+            "(kotlowski2011, eq. 13). If these probabilities are right, which their calibration "
+            f"alone does not show, the best possible AUC is {self.expected_auc:.4f}."
         )
 
     def to_dict(self) -> dict[str, float]:
         """All values, for JSON."""
         names = ("auc", "risk", "risk_error", "expected_auc", "expected_risk")
         values = {name: float(getattr(self, name)) for name in names}
-        return values | {"least_auc": self.least_auc, "regret": self.regret}
+        return values | {"least_auc": self.least_auc}
 
 
 def probability_bounds(y_true: ArrayLike, probability: ArrayLike) -> ProbabilityBounds:
@@ -127,8 +122,8 @@ def probability_bounds(y_true: ArrayLike, probability: ArrayLike) -> Probability
     >>> found = probability_bounds(rng.uniform(size=2000) < p, p)
     >>> round(found.auc, 2), round(found.expected_auc, 2)
     (0.84, 0.84)
-    >>> found.regret < 0.17
-    True
+    >>> round(found.regret_bound(found.risk - 0.001), 3)
+    0.063
     """
     y = check_column(y_true, "y_true")
     positive = positive_rows(y, None)
