@@ -1,7 +1,7 @@
 """RankSVM on actively sampled pairs and points (shen2013): ActiveSamplingRanker."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -135,6 +135,7 @@ class ActiveSamplingRanker(SampledRanker):
         tol: float = 1e-3,
         max_iter: int = 10_000,
         callback: Callable[["ActiveSamplingRanker", Round], object] | None = None,
+        graph: str | Iterable[tuple] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -150,6 +151,7 @@ class ActiveSamplingRanker(SampledRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.graph = graph
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -179,17 +181,18 @@ class ActiveSamplingRanker(SampledRanker):
         check_number("max_iter", self.max_iter, low=1, integer=True)
 
     def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
-        codes, weight = rows.codes, rows.weight
         design, start = make_design(rows.X), self._start()
         start_intercept = 0.0 if start is None else float(self.intercept_[0])
+        preferred, weight, group, rows_of_entries = rows.entries()
         sampler = PairSampler(
             design,
-            codes == 1,
+            preferred,
             strategy=self.strategy,
             gamma=self.gamma,
             random_state=self._generator(),
             eligible=None if weight is None else weight > 0.0,
-            group=rows.group,
+            group=group,
+            rows_of_entries=rows_of_entries,
         )
         budget = self._budget(sampler)
         point_weight, row_weights = self._row_weights(rows)
@@ -221,7 +224,9 @@ class ActiveSamplingRanker(SampledRanker):
         finally:
             # After an interruption too, the weights so far are ready for use.
             if not intercept:
-                self._set_intercept(design.scores(self.coef_[0]), codes, point_weight)
+                graded = rows.blocks is not None
+                set_thresholds = self._set_thresholds if graded else self._set_intercept
+                set_thresholds(design.scores(self.coef_[0]), rows.codes, point_weight)
         if not (stopped or solution.converged):
             self._warn_unconverged()
 
@@ -236,6 +241,9 @@ class ActiveSamplingRanker(SampledRanker):
             point_weight = of_class if weight is None else weight * of_class
         if point_weight is None:
             return None, None
+        if rows.blocks is not None:
+            scaled = None if weight is None else RowWeights.of_grades(rows.blocks, weight)
+            return point_weight, scaled
         pair_weight = np.ones(codes.size) if weight is None else weight
         return point_weight, RowWeights.of(codes == 1, pair_weight, point_weight, rows.group)
 

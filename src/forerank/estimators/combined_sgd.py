@@ -1,6 +1,6 @@
 """Stochastic gradient descent on pairs and points: CombinedSGDRanker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class CombinedSGDRanker(SampledRanker):
         Called as callback(ranker, round) twenty times during the fit; returning True ends it early.
     {SAMPLED_ATTRIBUTES.format(start="the sizes of the steps begin anew.")}
     intercept_ : array of shape (1,)
+        The constant of the points; with `graph`, set with `thresholds_`.
     objective_ : float
         The objective at the returned weights, over all pairs and all rows.
 
@@ -89,6 +90,7 @@ class CombinedSGDRanker(SampledRanker):
         average: bool = True,
         fit_intercept: bool = True,
         callback: Callable[["CombinedSGDRanker", Round], object] | None = None,
+        graph: str | Iterable[tuple] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -101,6 +103,7 @@ class CombinedSGDRanker(SampledRanker):
         self.average = average
         self.fit_intercept = fit_intercept
         self.callback = callback
+        self.graph = graph
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -116,9 +119,7 @@ class CombinedSGDRanker(SampledRanker):
         design = make_design(rows.X)
         parts = combined_descent(
             rows.X,
-            rows.codes == 1,
-            rows.weight,
-            rows.group,
+            *rows.entries(),
             start=self._start(intercept=True),
             n_steps=self.n_steps,
             n_parts=_N_ROUNDS,
@@ -140,7 +141,10 @@ class CombinedSGDRanker(SampledRanker):
                     if self.average:
                         self._set_weights(descent.average, intercept=True)
         finally:
-            self.objective_ = self._objective(design.scores(self.coef_[0]), rows)
+            scores = design.scores(self.coef_[0])
+            self.objective_ = self._exact_objective(scores, rows)
+            if rows.blocks is not None:
+                self._set_thresholds(scores, rows.codes, rows.weight)
         if not np.isfinite(self.objective_):
             raise ValueError(
                 f"The objective is {self.objective_} after {descent.n_done} steps: the numbers in X"
@@ -148,12 +152,13 @@ class CombinedSGDRanker(SampledRanker):
                 "MaxAbsScaler."
             )
 
-    def _objective(self, s: Vector, rows: SampledRows) -> float:
+    def _exact_objective(self, s: Vector, rows: SampledRows) -> float:
         codes, weight = rows.codes, rows.weight
         b = self.intercept_[0]
         total = 0.5 * self.alpha * (np.sum(self.coef_**2) + b * b)
         if self.gamma > 0.0:
-            pairs = AllPairs(codes, self.pair_loss, weight=weight, group=rows.group)
+            edges = None if self.graph is None else self._edges()
+            pairs = AllPairs(codes, self.pair_loss, weight=weight, group=rows.group, edges=edges)
             total += self.gamma * pairs.at(s).value
         if self.gamma < 1.0:
             points = Pointwise(codes == 1, self.point_loss, weight=weight)

@@ -13,8 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from forerank._typing import Index, Mask, Matrix, Vector
+from forerank._validation import check_weights
 from forerank.design import Design, make_design
+from forerank.estimators.base import BaseRanker, GraphRanker
 from forerank.estimators.two_class import TwoClassRanker, read_pair_groups
+from forerank.metrics.validation import number_groups
+from forerank.pairsums import PairBlocks
 
 __all__ = [
     "SAMPLED_ATTRIBUTES",
@@ -24,7 +28,10 @@ __all__ = [
     "SampledRows",
 ]
 
-SAMPLED_ATTRIBUTES = """warm_start : bool, default=False
+SAMPLED_ATTRIBUTES = """graph : None, str or iterable of (preferred, other) labels, default=None
+        Which classes are ranked above which, as in `PairwiseRanker`: "order" for grades, higher
+        above lower. Needs gamma = 1, since points have two classes.
+    warm_start : bool, default=False
         Whether a second call of fit goes on from the weights of the first; {start}
     random_state : int, RandomState or None, default=None
     verbose : bool, default=False
@@ -33,8 +40,11 @@ SAMPLED_ATTRIBUTES = """warm_start : bool, default=False
     Attributes
     ----------
     coef_ : array of shape (1, n_features)
-    classes_ : array of shape (2,)
-        The second is the positive class.
+    classes_ : array
+        Of two classes, the second is the positive one.
+    thresholds_ : array of shape (n_classes - 1,)
+        Only with `graph`: scores that split the training rows into classes of their true sizes,
+        used by `predict`.
     n_iter_ : int
         Number of rounds.
     history_ : list of Round
@@ -70,7 +80,8 @@ class Round:
     seconds : float
         Time since the beginning of the fit.
     auc : float
-        AUC on `eval_set`, with groups the mean over them; NaN without one.
+        AUC on `eval_set`, with groups the mean over them; with `graph` the share of its pairs in
+        order (`forerank.metrics.wmw`). NaN without one.
     """
 
     pool: int
@@ -84,39 +95,57 @@ class Round:
 
 @dataclass(frozen=True)
 class SampledRows:
-    """Rows to sample from: X, class numbers, weights (None where all are equal), and numbers of
-    groups (None without groups).
+    """Rows to sample from: X, class numbers, weights (None where all are equal), numbers of groups
+    (None without groups), and the blocks of pairs of a preference graph (None for two classes).
     """
 
     X: Matrix
     codes: NDArray[np.integer]
     weight: Vector | None
     group: Index | None
+    blocks: PairBlocks | None = None
+
+    def entries(self) -> tuple[Mask, Vector | None, Index | None, Index | None]:
+        """For each place of a row in pairs: whether it is the preferred row, its weight, the number
+        of its group or block, and its row; None for the last without a preference graph.
+        """
+        blocks = self.blocks
+        if blocks is None:
+            return self.codes == 1, self.weight, self.group, None
+        number = np.repeat(np.arange(blocks.n_blocks), np.diff(blocks.start))
+        weight = None if self.weight is None else blocks.weight
+        return blocks.sign > 0.0, weight, number, blocks.rows
 
 
 @dataclass(frozen=True)
 class _Holdout:
-    """Rows on which the AUC is computed; groups as in `metrics.roc_auc`."""
+    """Rows on which the AUC is computed, or the share of a graph's pairs in order."""
 
     design: Design
-    positive: Mask
+    labels: Any
+    graph: Any
     qid: Any
 
     def auc(self, w: Vector) -> float:
-        from forerank.metrics import roc_auc  # imports much that a fit does not need
+        from forerank.metrics import roc_auc, wmw  # import much that a fit does not need
 
-        return float(roc_auc(self.positive, self.design.scores(w), qid=self.qid))
+        scores = self.design.scores(w)
+        if self.graph is None:
+            return float(roc_auc(self.labels, scores, qid=self.qid))
+        return float(wmw(self.labels, scores, graph=self.graph, qid=self.qid))
 
 
-class SampledRanker(TwoClassRanker):
+class SampledRanker(GraphRanker, TwoClassRanker):
     """Base of the sampled rankers: reads the rows, records and shows the rounds."""
 
     callback: Callable[[Any, Round], object] | None
     gamma: Any
     history_: list[Any]
     random_state: int | np.random.RandomState | None
-    # Models of version 0.1 do not have it.
+    # Models of version 0.1 do not have them.
     warm_start = False
+    graph: Any = None
+    _more_classes_remedy = 'For graded labels, higher above lower, set graph="order" and gamma=1.'
 
     def fit(
         self,
@@ -133,7 +162,8 @@ class SampledRanker(TwoClassRanker):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes with any labels; the one that sorts last is the positive class.
+            Two classes with any labels, the one that sorts last is the positive class; or grades
+            with `graph`.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the rows; a pair weighs the product of its two. Rows of weight
             zero are not drawn.
@@ -143,7 +173,7 @@ class SampledRanker(TwoClassRanker):
             has no pairs.
         eval_set : tuple (X, y) or (X, y, qid), optional
             Rows and labels on which the AUC is computed after every round, for `history_`; with
-            groups, the mean over groups.
+            groups, the mean over groups; with `graph`, the share of its pairs in order.
 
         Returns
         -------
@@ -151,12 +181,33 @@ class SampledRanker(TwoClassRanker):
         """
         self._check_parameters()
         begin = perf_counter()
-        matrix, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
-        group = read_pair_groups(qid, positive, weight, self.gamma)
+        rows = self._read_rows(X, y, sample_weight, qid)
         holdout = self._read_eval_set(eval_set)
-        rows = SampledRows(matrix, codes, weight, group)
         self._fit_rows(rows, partial(self._rounds, holdout, begin))
         return self
+
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> SampledRows:
+        if self.graph is None:
+            matrix, codes, positive, weight = self._read_two_classes(X, y, sample_weight)
+            group = read_pair_groups(qid, positive, weight, self.gamma)
+            return SampledRows(matrix, codes, weight, group)
+        if self.gamma != 1.0:
+            raise ValueError(
+                f"graph={self.graph!r} is for pairs of any classes, but gamma={self.gamma!r} adds "
+                "points, which have two classes. Set gamma=1, or graph=None."
+            )
+        matrix, codes = self._read(X, y)
+        weight = check_weights(sample_weight, codes.size)
+        group = None if qid is None else number_groups(qid, codes.size)
+        blocks = self._objective(codes, "hinge", weight, group, group).blocks
+        return SampledRows(matrix, codes, weight, group, blocks)
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row: the higher one where the score is positive, or, with `graph`, by
+        the thresholds that split the training rows by class sizes.
+        """
+        kind = BaseRanker if self.graph is None else GraphRanker
+        return kind.predict(self, X)
 
     def _fit_rows(self, rows: SampledRows, rounds: Rounds) -> None:
         raise NotImplementedError
@@ -180,10 +231,10 @@ class SampledRanker(TwoClassRanker):
                 f"eval_set has the label {unknown.tolist()[0]!r}; the labels of y are "
                 f"{self.classes_.tolist()}."
             )
-        positive = y == self.classes_[1]
-        if positive.all() or not positive.any():
+        if np.unique(y).size == 1:
             raise ValueError("eval_set has one class only; an AUC needs rows of both.")
-        return _Holdout(make_design(X), positive, qid)
+        labels = y == self.classes_[1] if self.graph is None else y
+        return _Holdout(make_design(X), labels, self.graph, qid)
 
     def _start(self, previous: Sequence[Vector] = (), intercept: bool = False) -> Vector | None:
         """The weights of the last fit, or None; along a path every fit is new, since no

@@ -28,6 +28,8 @@ EXAMPLE_DATA = """>>> from sklearn.datasets import load_breast_cancer
 class TwoClassRanker(LinearRanker):
     """Reads rows of two classes, and sets the intercept from the prevalence."""
 
+    _more_classes_remedy = "Merge classes into relevant and irrelevant."
+
     def _read_two_classes(
         self, X: Any, y: Any, sample_weight: Any, *, ranks: bool = False, merge: bool = False
     ) -> tuple[Matrix, NDArray[np.integer], Mask, Vector | None]:
@@ -37,7 +39,7 @@ class TwoClassRanker(LinearRanker):
         `merge` merges equal rows of a class, for objectives with weights.
         """
         X, codes = self._read(X, y)
-        refuse_more_than_two(self.classes_)
+        refuse_more_than_two(self.classes_, self._more_classes_remedy)
         weight = check_weights(sample_weight, codes.size)
         if weight is None and sample_weight is not None and ranks:
             weight = np.full(codes.size, float(np.ravel(np.asarray(sample_weight))[0]))

@@ -24,6 +24,10 @@ class Candidates:
     pairs, positive rows first. `first_point` is the smallest key of a point. `n_pairs` and
     `n_points` count the candidates of each kind, zero for a kind that has no share of the objective
     (the pairs have gamma). `drawn` has the keys drawn so far, ascending.
+
+    With grades, a row is in several sets of pairs, in some as the upper and in some as the lower
+    one. `positive` and `group` then have an entry for each of these places, and `rows_of_entries`
+    the row of each entry; there are no points.
     """
 
     def __init__(
@@ -32,7 +36,10 @@ class Candidates:
         gamma: float | Literal["uniform"],
         eligible: Mask | None,
         group: Index | None = None,
+        rows_of_entries: Index | None = None,
     ) -> None:
+        if rows_of_entries is not None and gamma != 1.0:
+            raise ValueError("Points have two classes: with grades gamma must be 1.")
         rows = np.arange(positive.size) if eligible is None else np.flatnonzero(eligible)
         if group is not None:
             rows = rows[np.argsort(group[rows], kind="stable")]
@@ -46,6 +53,9 @@ class Candidates:
         self.pair_share = self.gamma / max(self.n_pairs, 1)
         self.point_share = (1.0 - self.gamma) / max(self.n_points, 1)
         self.drawn: Keys = np.empty(0, dtype=np.int64)
+        if rows_of_entries is not None:
+            self.positive = rows_of_entries[self.positive].astype(np.intp)
+            self.negative = rows_of_entries[self.negative].astype(np.intp)
 
     def _number_pairs(self, group: Index | None) -> None:
         if group is None:

@@ -57,7 +57,7 @@ class PairSampler:
     `strategy` is one of `STRATEGIES`, `gamma` the share of pairs among the candidates drawn; the
     rest are points. "uniform" gives all candidates the same probability. Rows that are not
     `eligible` are not drawn. With `group`, the number of the group of each row, pairs are formed
-    within groups only.
+    within groups only. For grades see `Candidates`.
 
     Cost of drawing b candidates: for random and soft strategies the scores of about 2 b / (mean
     acceptance) rows, or, where that is more than the number of rows, the scores of all rows and
@@ -74,9 +74,10 @@ class PairSampler:
         random_state: np.random.Generator,
         eligible: Mask | None = None,
         group: Index | None = None,
+        rows_of_entries: Index | None = None,
     ) -> None:
         self._design, self._strategy, self._random = design, strategy, random_state
-        self._candidates = Candidates(positive, gamma, eligible, group)
+        self._candidates = Candidates(positive, gamma, eligible, group, rows_of_entries)
         self.gamma, self.n_candidates = self._candidates.gamma, len(self._candidates)
         # In the order of drawing: whether a candidate is a point, 1 / ((N - m + 1) q_m), and the
         # probability of accepting it when it was drawn.

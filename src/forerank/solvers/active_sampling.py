@@ -15,6 +15,7 @@ import numpy as np
 from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design.row_pairs import Differences
 from forerank.objectives import Pointwise
+from forerank.pairsums import PairBlocks
 from forerank.sampling import Drawn, PairSampler
 from forerank.solvers.dual import DualResult, dual_descent
 from forerank.solvers.smoothed_hinge import smoothed_hinge
@@ -57,6 +58,12 @@ class RowWeights:
             means = [float(totals[0] @ totals[1]) / float(counts[0] @ counts[1]), 1.0]
         pair = np.where(positive, weight / means[0], weight / means[1])
         return cls(pair, point_weight / point_weight[eligible].mean())
+
+    @classmethod
+    def of_grades(cls, blocks: PairBlocks, weight: Vector) -> Self:
+        """Scaled weights: the mean over the pairs of the blocks is one; there are no points."""
+        mean = blocks.total_weight / float(blocks.n_pairs.sum())
+        return cls(weight / np.sqrt(mean), np.zeros(weight.size))
 
     def of_candidates(self, plus: Index, minus: Index) -> Vector:
         """Weights of pairs (products) and points; -1 is the origin."""

@@ -138,6 +138,7 @@ def combined_descent(
     positive: Mask,
     weight: Vector | None,
     group: Index | None = None,
+    rows_of_entries: Index | None = None,
     *,
     n_steps: int,
     n_parts: int,
@@ -148,17 +149,22 @@ def combined_descent(
     """The state of a run and the mean loss of the part, after each of `n_parts` parts.
 
     Each step takes a random pair with probability `gamma`, otherwise a random row; rows are drawn
-    in proportion to their weights, pairs within groups in proportion to the product of two.
-    `settings` are those of `CombinedDescent`.
+    in proportion to their weights, pairs within groups in proportion to the product of two. With
+    grades, `positive`, `weight` and `group` have an entry for each place of a row in a block of
+    pairs, and `rows_of_entries` its row; there are no points then. `settings` are those of
+    `CombinedDescent`.
     """
     draw = _RowDraws(positive, weight, group, random)
     size = _squared_row_norms(X)
-    typical = float(np.average(size, weights=weight))
+    of_entries = size if rows_of_entries is None else size[rows_of_entries]
+    typical = float(np.average(of_entries, weights=weight))
     descent = CombinedDescent(X.shape[1], n_steps, typical_size=typical, **settings)
     arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
     ends = np.linspace(0, n_steps, min(n_parts, n_steps) + 1).astype(int)
     for n in np.diff(ends):
         plus, minus = draw.pairs_and_points(int(n), gamma)
+        if rows_of_entries is not None:
+            plus, minus = (rows_of_entries[side].astype(np.intp) for side in (plus, minus))
         yield descent, descent.run(arrays, plus, minus, _difference_bounds(size, plus, minus))
 
 
