@@ -5,6 +5,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -13,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from forerank import PairwiseRanker, PointwiseRanker, TopPush, TopRanker, metrics
 from forerank.data import datasets
 from forerank.data.datasets import BipartiteModel
-from forerank.metrics.bounds import expected_rank_loss
+from forerank.metrics.bounds import expected_rank_loss, report
 
 from ..common import timed_fit
 from .published import COVTYPE_TRAINING_ROWS, METHODS
@@ -137,6 +139,60 @@ def covtype(who: str, rows: int | None) -> list[dict]:
         record = {"kind": "set", "data": "covtype", "method": who, "lambda": penalty}
         record |= {"loss": loss, "deviation": 0.0, "seconds": seconds}
         records.append(record | {"unsettled": int(not settled)})
+    return records
+
+
+# --- Theorem 4.1: regret against its bound as the training rows grow ---
+
+REGRET_ROWS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+REGRET_SEEDS = 10
+# A model with P(y = 1 | x) = sigmoid(a linear function), which linear scores can represent, and the
+# two of Figure 1, whose probabilities have two values, which they cannot.
+REGRET_MODELS = ("logistic", "linear", "rules")
+REGRET_LOSSES = {"exponential": 12, "logistic": 13}
+_COLUMNS = 50
+
+
+def _draw(kind: str, seed: int) -> Any:
+    """A function from a number of rows and a seed to rows, labels and probabilities."""
+    if kind != "logistic":
+        drawn = BipartiteModel.draw(kind, prior=0.5, bayes_risk=BAYES_RISK, random_state=seed)
+        return drawn.sample
+    weights = np.random.default_rng(seed).standard_normal(_COLUMNS)
+    weights *= np.sqrt(12.0) / np.linalg.norm(weights)  # scores of variance one
+    rows = np.random.default_rng(seed).uniform(size=(TEST_ROWS, _COLUMNS)) - 0.5
+
+    def excess(scale: float) -> float:
+        chance = expit(scale * (rows @ weights))
+        return expected_rank_loss(chance, chance) - BAYES_RISK
+
+    scale = brentq(excess, 0.1, 100.0)
+
+    def sample(n: int, random_state: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(random_state)
+        X = rng.uniform(size=(n, _COLUMNS))
+        chance = expit(scale * ((X - 0.5) @ weights))
+        return X, np.where(rng.uniform(size=n) < chance, 1, -1), chance
+
+    return sample
+
+
+def regrets(kind: str, rows: int, seeds: int) -> list[dict]:
+    """Rank regret of fits with the balanced losses of Theorem 4.1, and its bound from their own
+    regret, as expectations over the labels of test rows.
+    """
+    records = []
+    for seed in range(seeds):
+        sample = _draw(kind, seed)
+        X, y, _ = sample(rows, 20_000 + seed)
+        X_test, y_test, chance = sample(TEST_ROWS, 10_000 + seed)
+        for loss, equation in REGRET_LOSSES.items():
+            ranker = PointwiseRanker(loss, alpha=1.0 / rows, class_weight="balanced")
+            timed_fit(ranker, X, y)
+            found = report(ranker, X_test, y_test, probability=chance)
+            bound = next(b for b in found.bounds if b.equation == equation)
+            record = {"kind": "regret", "model": kind, "rows": rows, "seed": seed, "method": loss}
+            records.append(record | {"regret": found.rank_regret, "bound": bound.bound})
     return records
 
 
