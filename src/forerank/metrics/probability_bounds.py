@@ -84,8 +84,8 @@ class ProbabilityBounds:
         gain = (1.0 - self.auc) / 2.0
         below = max(self.risk - self.loss_for_gain(gain), 0.0)
         return (
-            f"The balanced log loss of the probabilities is {self.risk:.4f}. If none have less "
-            f"than {below:.4f}, the AUC of {self.auc:.4f} is within {gain:.4f} of the best "
+            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no others have "
+            f"less than {below:.4f}, the AUC of {self.auc:.4f} is within {gain:.4f} of the best "
             "possible (kotlowski2011, eq. 13). If these probabilities are right, which their "
             f"calibration alone does not show, the best possible AUC is {self.expected_auc:.4f}."
         )
