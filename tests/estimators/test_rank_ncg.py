@@ -216,11 +216,12 @@ class TestKernels:
                 assert_allclose(again.decision_function(X), reference, atol=2e-3)
                 assert_allclose(fitted.decision_function(other), reference, atol=1e-4)
 
-    def test_a_fitted_ranker_does_not_change_with_the_rows(self):
+    def test_a_fitted_ranker_does_not_change_with_rows_and_parameters(self):
         X, y = data()
         ranker = RankNCG(kernel="rbf", graph="order").fit(X, y)
         new = X[:20].copy()
         before = ranker.decision_function(new)
+        ranker.set_params(kernel="poly", gamma=3.0)
         X[:] = 0.0
         assert_allclose(ranker.decision_function(new), before)
 

@@ -1,7 +1,7 @@
 """RankNCG: the all-pairs logistic objective by nonlinear conjugate gradients (raykar2007)."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any, Self
 
 import numpy as np
@@ -158,6 +158,9 @@ class RankNCG(GraphRanker, LinearRanker):
     def _kernel(self) -> Kernel:
         return Kernel(self.kernel, self.gamma, self.degree, self.coef0)
 
+    # Name and parameters of the kernel at the time of the fit.
+    _fitted_kernel: tuple[Any, ...] = ()
+
     def _fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> Self:
@@ -191,7 +194,7 @@ class RankNCG(GraphRanker, LinearRanker):
         if self.warm_start and before is not None and same_rows(before, rows):
             start = self.dual_coef_[0]
         self.__dict__.pop("coef_", None)
-        self.components_ = rows
+        self.components_, self._fitted_kernel = rows, astuple(kernel)
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         if exact:
             K = kernel.matrix(X, X)
@@ -251,5 +254,5 @@ class RankNCG(GraphRanker, LinearRanker):
         if not hasattr(self, "dual_coef_"):
             return super().decision_function(X)
         rows = self._validated(X)
-        scores = self._kernel().scores(rows, self.components_, self.dual_coef_[0])
-        return scores + self.intercept_[0]
+        kernel = Kernel(*self._fitted_kernel)
+        return kernel.scores(rows, self.components_, self.dual_coef_[0]) + self.intercept_[0]
