@@ -72,8 +72,9 @@ def rank_rows(n: int, y_score: ArrayLike, sample_weight: Weights, qid: Queries) 
     """The ranking of n rows, after checks of scores, weights and groups."""
     s, w = check_numbers(y_score, "y_score", n), check_weight(sample_weight, n)
     group = None if qid is None else number_groups(qid, n)
-    kept = np.flatnonzero(w)
-    if kept.size < n:
+    kept = None
+    if sample_weight is not None and not w.all():
+        kept = np.flatnonzero(w)
         s, w = s[kept], w[kept]
         group = None if group is None else group[kept]
     order, starts = sort_descending(s, group)
@@ -87,7 +88,7 @@ def rank_rows(n: int, y_score: ArrayLike, sample_weight: Weights, qid: Queries) 
         w = w[order]
         exponent = np.frexp(np.maximum.reduceat(w, starts[:-1]))[1]
         w = np.ldexp(w, -np.repeat(exponent, np.diff(starts)))
-    rows = order if kept.size == n else kept[order]
+    rows = order if kept is None else kept[order]
     return Ranking(rows, w, opens, starts, group is not None)
 
 
@@ -116,6 +117,8 @@ def rank_binary(
     is_positive = positive_rows(y, pos_label)
     ranking = rank_rows(y.size, y_score, sample_weight, qid)
     positive = is_positive[ranking.rows]
+    if not ranking.grouped and 0 < np.count_nonzero(positive) < positive.size:
+        return ranking, positive
     n_positive = np.add.reduceat(positive, ranking.starts[:-1], dtype=np.intp)
     both = (n_positive > 0) & (n_positive < np.diff(ranking.starts))
     if not both.all():
@@ -170,27 +173,24 @@ def binary_curve(
 
 
 def curve_of(ranking: Ranking, positive: Mask) -> Curve:
-    positives = np.add.reduceat(np.where(positive, ranking.weight, 0.0), ranking.blocks)
-    negatives = np.add.reduceat(np.where(positive, 0.0, ranking.weight), ranking.blocks)
-    several = ranking.first.size > 2
-    tp, fp = (
-        _cumulative_by_group(values, ranking.first) if several else np.cumsum(values)
-        for values in (positives, negatives)
-    )
-    last, n_blocks = ranking.first[1:] - 1, np.diff(ranking.first)
-    totals = np.repeat(tp[last], n_blocks), np.repeat(fp[last], n_blocks)
-    return Curve(positives, negatives, tp, fp, *totals)
+    return Curve(*_curve(positive, ranking.weight, ranking.blocks, ranking.first))
 
 
 @compiled
-def _cumulative_by_group(values, first):  # type: ignore[no-untyped-def]
-    """Cumulative sums within each group: differences of one global sum would carry its rounding
-    errors into small groups.
+def _curve(positive, weight, blocks, first):  # type: ignore[no-untyped-def]
+    """The columns of `Curve`. Sums begin anew in each group: differences of one global sum would
+    carry its rounding errors into small groups.
     """
-    sums = np.empty_like(values)
+    columns = np.zeros((6, blocks.size))
     for g in range(first.size - 1):
-        total = 0.0
+        tp = fp = 0.0
         for b in range(first[g], first[g + 1]):
-            total += values[b]
-            sums[b] = total
-    return sums
+            end = blocks[b + 1] if b + 1 < blocks.size else positive.size
+            for i in range(blocks[b], end):
+                columns[0 if positive[i] else 1, b] += weight[i]
+            tp += columns[0, b]
+            fp += columns[1, b]
+            columns[2, b], columns[3, b] = tp, fp
+        columns[4, first[g] : first[g + 1]] = tp
+        columns[5, first[g] : first[g + 1]] = fp
+    return columns

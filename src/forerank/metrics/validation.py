@@ -116,10 +116,16 @@ def sorted_labels(y: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
 
 def positive_rows(y: NDArray, pos_label: Any) -> Mask:
     """Which rows are positive. Two numeric labels are the extremes of y and need no sort."""
-    numeric = y.dtype.kind in "biuf"
-    if numeric and not np.isnan(low := y.min()) and np.all((y == low) | (y == y.max())):
-        labels = np.unique([low, y.max()])
-    else:
+    labels = None
+    if y.dtype.kind in "biuf":
+        low, high = y.min(), y.max()
+        is_positive = y == high
+        # NaN, the extreme of a column that holds it, is equal to nothing.
+        if low < high and np.all(is_positive | (y == low)):
+            if pos_label is None:
+                return is_positive
+            labels = np.array([low, high])
+    if labels is None:
         labels, _ = sorted_labels(y)
     if labels.size != 2:
         shown = ", ".join(map(repr, labels[:5].tolist())) + ", ..." * (labels.size > 5)
