@@ -29,8 +29,7 @@ from forerank.data import datasets
 from forerank.design import make_design
 from forerank.metrics.registry import metric_function
 from forerank.metrics.significance import corrected_t_test
-from forerank.selection.methods import METHODS, method_names
-from forerank.selection.search import with_loose_tolerance
+from forerank.selection.methods import METHODS, method_names, with_loose_tolerance
 from forerank.solvers.path import check_alphas
 
 SETS = [

@@ -55,6 +55,31 @@ def _csr_columns(data, indices, indptr, index, begin, out):  # type: ignore[no-u
                 out[i, column] += data[k]
 
 
+@compiled
+def _csr_gram(data, indices, indptr, a, b, n_columns):  # type: ignore[no-untyped-def]
+    """Products of the rows a with the rows b, whose entries are first sorted by column."""
+    start = np.zeros(n_columns + 1, dtype=np.int64)
+    for j in range(b.size):
+        for k in range(indptr[b[j]], indptr[b[j] + 1]):
+            start[np.int64(indices[k]) + 1] += 1
+    for column in range(n_columns):
+        start[column + 1] += start[column]
+    position = start[:-1].copy()
+    row, value = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    for j in range(b.size):
+        for k in range(indptr[b[j]], indptr[b[j] + 1]):
+            e = position[indices[k]]
+            row[e], value[e] = j, data[k]
+            position[indices[k]] += 1
+    out = np.zeros((a.size, b.size))
+    for i in range(a.size):
+        for k in range(indptr[a[i]], indptr[a[i] + 1]):
+            column, x = np.int64(indices[k]), np.float64(data[k])
+            for e in range(start[column], start[column + 1]):
+                out[i, row[e]] += x * value[e]
+    return out
+
+
 class CSRDesign(StoredDesign):
     """Rows of a CSR matrix: all of them, or those in `index`."""
 
@@ -110,7 +135,6 @@ class CSRDesign(StoredDesign):
         return sp.csr_array((data, signed, indptr), shape=(indptr.size - 1, self.n_columns))
 
     def gram(self, a: Index, b: Index) -> NDArray[np.float64]:
-        X, index = self.row_matrix(), self._arrays[3]
+        data, indices, indptr, index = self._arrays
         a, b = (index[a], index[b]) if index.size else (a, b)
-        # Sums in double precision, also for float32 data.
-        return (X[a].astype(np.float64) @ X[b].astype(np.float64).T).toarray()
+        return _csr_gram(data, indices, indptr, a, b, self.n_columns)

@@ -90,8 +90,8 @@ class LinearRanker(BaseRanker):
 
     def iter_path(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
         """A copy of the ranker fitted at each alpha in turn; the same object every time."""
-        ranker = clone(self).set_params(alpha=float(alphas[0]))
-        ranker.warm_start = True
+        ranker = clone(self)
+        ranker.alpha, ranker.warm_start = float(alphas[0]), True
         ranker._on_path = True
         solve = ranker._prepare(X, y, **rows)
         previous: list[Vector] = []

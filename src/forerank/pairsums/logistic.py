@@ -36,6 +36,9 @@ __all__ = ["LogisticPairs"]
 
 # Pairs that cost as much as one multiplication of a convolution (one for each pair of nodes).
 _PAIRS_PER_PRODUCT = 1 / 40
+# Most pairs whose curvatures are kept, and the sums before they are: many follow as a rule then.
+_MOST_KEPT = 500_000
+_SUMS_BEFORE = 3
 
 
 @compiled
@@ -71,6 +74,35 @@ def _small_curvatures(t, q, start, split, small, sums):  # type: ignore[no-untyp
                 sums[i] = sum_i
 
 
+@compiled
+def _pair_curvatures(t, start, split):  # type: ignore[no-untyped-def]
+    """The curvature of every pair, block by block."""
+    n_pairs = 0
+    for b in range(split.size):
+        n_pairs += (split[b] - start[b]) * (start[b + 1] - split[b])
+    curvatures, pair = np.empty(n_pairs), 0
+    for b in range(split.size):
+        for i in range(split[b], start[b + 1]):
+            for j in range(start[b], split[b]):
+                curvatures[pair] = logistic_kernel(t[i] - t[j])[2]
+                pair += 1
+    return curvatures
+
+
+@compiled
+def _sums_of_curvatures(curvatures, q, start, split, sums):  # type: ignore[no-untyped-def]
+    """Add each entry's sum of charges times the curvatures of its pairs to `sums`."""
+    pair = 0
+    for b in range(split.size):
+        for i in range(split[b], start[b + 1]):
+            q_i, sum_i = q[i], 0.0
+            for j in range(start[b], split[b]):
+                sum_i += q[j] * curvatures[pair]
+                sums[j] += q_i * curvatures[pair]
+                pair += 1
+            sums[i] += sum_i
+
+
 class LogisticPairs:
     """The mean logistic loss over all pairs of `blocks`, at scores `s`.
 
@@ -84,6 +116,9 @@ class LogisticPairs:
         self._t = s[blocks.rows]
         self._small = blocks.n_pairs <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks))
         self._total_curvature: Vector | None = None
+        # Curvatures of all pairs, and the number of their sums so far.
+        self._curvatures: Vector | None = None
+        self._n_sums = 0
         if not self._small.all() and out_of_range(self._t):
             self._large, self._total_curvature = [], np.zeros(self._t.size)
             self._small[:] = False
@@ -109,11 +144,22 @@ class LogisticPairs:
         """sum_j q_j K''(t_i - t_j) over the other half of each entry's block."""
         b = self._blocks
         out = np.zeros(self._t.size)
+        self._n_sums += 1
+        if self._curvatures is None and self._n_sums > _SUMS_BEFORE and self._are_wide_and_few():
+            self._curvatures = _pair_curvatures(self._t, b.start, b.split)
+        if self._curvatures is not None:
+            _sums_of_curvatures(self._curvatures, q, b.start, b.split, out)
+            return out
         if self._small.any():
             _small_curvatures(self._t, q, b.start, b.split, self._small, out)
         for block in self._large:
             (out[block.upper],), (out[block.lower],) = block.sums(q, (CURVATURE,), (CURVATURE,))
         return out
+
+    def _are_wide_and_few(self) -> bool:
+        """Whether the pairs are few enough to keep their curvatures, and no grid is cheaper."""
+        narrow = any(block.is_narrow for block in self._large)
+        return not narrow and int(self._blocks.n_pairs.sum()) <= _MOST_KEPT
 
     def _by_row(self, sums: Vector) -> Vector:
         """The sums times weight and scale of their entry, added up by row."""
@@ -200,6 +246,11 @@ class _Block:
         if not self._n_intervals:
             self._cells_lower, self._cells_upper = locate(self._t_lower), locate(self._t_upper)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether all scores have one grid."""
+        return self._n_intervals > 0
+
     def sums(
         self, q: Vector, at_upper: tuple[int, ...], at_lower: tuple[int, ...]
     ) -> tuple[Vector, Vector]:
@@ -208,7 +259,7 @@ class _Block:
         Kernels are successive numbers of LOSS, SLOPE and CURVATURE.
         """
         q_lower, q_upper = q[self.lower], q[self.upper]
-        if self._n_intervals:
+        if self.is_narrow:
             upper_tables = TABLES[at_upper[0] : at_upper[-1] + 1]
             lower_tables = REVERSED_TABLES[at_lower[0] : at_lower[-1] + 1]
             t_lower, t_upper, grid = self._t_lower, self._t_upper, (self._left, self._n_intervals)

@@ -42,6 +42,8 @@ NODES = INTERVALS + STENCIL - 1
 # Sources of a cell below which they are stored as points: single sums are cheaper than a
 # convolution.
 FEW_SOURCES = 256
+# Points that are added to nodes one by one; more are spread on nodes first.
+FEW_POINTS = 8
 # Targets of a cell above which it gets nodes even if all sources near it are points.
 MANY_TARGETS = 512
 # Span of the scores up to which one grid of that length is used; wider ones have cells.
@@ -207,8 +209,8 @@ def _convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignore[no-untyped-def]
-    """Kernel sums at targets t from charges q at s, all in n_intervals intervals from `left`."""
+def _charges(s, q, left, n_intervals, polynomials):  # type: ignore[no-untyped-def]
+    """Sources spread on the nodes of n_intervals intervals from `left`."""
     powers = np.zeros((n_intervals, STENCIL))
     for i in range(s.size):
         x = (s[i] - left) * STEPS_PER_UNIT
@@ -216,6 +218,13 @@ def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignor
         _add_powers(powers[k], q[i], x - k - 0.5)
     charge = np.zeros(n_intervals + STENCIL - 1)
     _powers_to_nodes(powers, 0, n_intervals, polynomials, charge)
+    return charge
+
+
+@compiled
+def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignore[no-untyped-def]
+    """Kernel sums at targets t from charges q at s, all in n_intervals intervals from `left`."""
+    charge = _charges(s, q, left, n_intervals, polynomials)
     nodes = np.zeros((tables.shape[0], charge.size))
     coefficients = np.empty((n_intervals, tables.shape[0], STENCIL))
     for o in range(tables.shape[0]):
@@ -253,25 +262,33 @@ def _points_to_nodes(s, q, cell, sign, orders, out, target_range):  # type: igno
 
 
 @compiled
-def _fill_nodes(number, target_range, source, sign, orders, tables):  # type: ignore[no-untyped-def]
+def _fill_nodes(  # type: ignore[no-untyped-def]
+    number, target_range, source, sign, orders, tables, polynomials
+):
     """Kernel sums at the nodes of target cells, from the sources in the same and neighbouring
     cells.
     """
     source_number, slot, nodes, source_range, point_s, point_q, point_start = source
     out = np.zeros((number.size, orders.size, NODES))
     for c in range(number.size):
+        a0, a1 = target_range[c]
         d = np.searchsorted(source_number, number[c] - 1)
         while d < source_number.size and source_number[d] <= number[c] + 1:
+            shift = (number[c] - source_number[d]) * INTERVALS + a0
             if slot[d] >= 0:
                 b0, b1 = source_range[slot[d]]
-                a0, a1 = target_range[c]
-                shift = (number[c] - source_number[d]) * INTERVALS + a0 - b0
                 for o in range(orders.size):
-                    _convolve(nodes[slot[d], b0:b1], shift, tables[o], out[c, o, a0:a1])
+                    _convolve(nodes[slot[d], b0:b1], shift - b0, tables[o], out[c, o, a0:a1])
             lo, hi = point_start[d], point_start[d + 1]
-            _points_to_nodes(
-                point_s[lo:hi], point_q[lo:hi], number[c], sign, orders, out[c], target_range[c]
-            )
+            if hi - lo > FEW_POINTS:
+                left = source_number[d] * CELL_LENGTH
+                charge = _charges(point_s[lo:hi], point_q[lo:hi], left, INTERVALS, polynomials)
+                for o in range(orders.size):
+                    _convolve(charge, shift, tables[o], out[c, o, a0:a1])
+            else:
+                _points_to_nodes(
+                    point_s[lo:hi], point_q[lo:hi], number[c], sign, orders, out[c], target_range[c]
+                )
             d += 1
     return out
 
@@ -454,7 +471,7 @@ class LogisticSources:
         slot, with_nodes = self._target_slots(cells)
         if with_nodes.any():
             number, node_range = cells.number[with_nodes], _node_range(cells)[with_nodes]
-            nodes = _fill_nodes(number, node_range, source, sign, order_array, tables)
+            nodes = _fill_nodes(number, node_range, source, sign, order_array, tables, POLYNOMIALS)
             coefficients = np.zeros((*nodes.shape[:2], INTERVALS, STENCIL))
             for c, (first, last) in enumerate(node_range):
                 end = last - STENCIL + 1

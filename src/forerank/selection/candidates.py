@@ -1,6 +1,7 @@
 """Candidates of a search, and the test by which those that are clearly worse are dropped."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from forerank._typing import Index, Vector
 from forerank.design import make_design
 from forerank.metrics.registry import Measure
+from forerank.selection.methods import with_loose_tolerance
 from forerank.selection.training_rows import TrainingRows, assign_blocks
 
 __all__ = [
@@ -28,6 +30,9 @@ _ENOUGH_FOLDS = 5
 _BLOCKS = 8
 _ERRORS = 3.0
 _ERRORS_OF_PENALTIES = 2.0
+# Fewer standard errors for each further step towards weaker penalties.
+_FEWER_ERRORS = 0.5
+_FEWEST_ERRORS = 1.0
 _NEGLIGIBLE = 5e-4
 # Weight of the preference for typical penalties, in standard errors per decade.
 _PREFERENCE = 0.05
@@ -50,6 +55,11 @@ class Candidate:
     tried: slice = field(default_factory=lambda: slice(None))
     # Test scores by number of the fold and position of the alpha, until candidates are compared.
     test_scores: dict[int, dict[int, Vector]] = field(default_factory=dict)
+
+    @cached_property
+    def loose_ranker(self) -> Any:
+        """The ranker with the tolerance of fits within the folds."""
+        return with_loose_tolerance(self.ranker)
 
     @property
     def name(self) -> str:
@@ -223,7 +233,9 @@ def drop_clearly_worse(
         left = list(range(candidate.results.shape[1])[candidate.tried])
         for end in (0, -1):
             while left[end] != position and _is_surely_above(
-                at_best[k] - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
+                at_best[k] - values(candidate, left[end]),
+                -_NEGLIGIBLE,
+                _errors_of_penalty(left[end] - position),
             ):
                 del left[end]
         while left[-1] != position and _is_surely_above(  # weak penalties that change nothing
@@ -231,6 +243,17 @@ def drop_clearly_worse(
         ):
             del left[-1]
         candidate.tried = slice(left[0], left[-1] + 1)
+
+
+def _errors_of_penalty(steps: int) -> float:
+    """Standard errors by which a penalty is worse than the best one, to be dropped.
+
+    `steps` are those along the path from the best to the weaker penalty; negative for a stronger
+    one. Fits with weak penalties cost the most, and the farther they are from the best, the less
+    probable it is that the best penalty of all rows is among them.
+    """
+    fewer = _FEWER_ERRORS * max(steps - 1, 0)
+    return max(_ERRORS_OF_PENALTIES - fewer, _FEWEST_ERRORS)
 
 
 def _is_surely_above(differences: Vector, bound: float, errors: float = _ERRORS) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "method_title",
     "named_feature_maps",
     "resolve_method",
+    "with_loose_tolerance",
 ]
 
 
@@ -55,6 +56,8 @@ def _top(percent: int, measures: tuple[str, ...] = ()) -> Method:
     return Method(title, lambda parameter: TopRanker(at=percent / 100), measures)
 
 
+# Tolerances of fits within the folds, by stopping criterion: measures do not change below them.
+_LOOSE_TOL = {"gradient": 1e-2, "gap": 1e-3}
 _ALL = ("auc", "ap", "pos_at_top", "wmw", "ndcg", "pauc", "recall")
 _TWO_CLASSES = ("auc", "ap", "pos_at_top", "pauc", "recall")
 
@@ -169,3 +172,9 @@ def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:
         transformer = FEATURE_MAPS[item](seed) if isinstance(item, str) else clone(item)
         named[f"{kind} {same + 1}" if same else kind] = transformer
     return named
+
+
+def with_loose_tolerance(ranker: Any) -> Any:
+    """A copy of the ranker that stops as soon as measures would no longer change."""
+    smooth = getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
+    return clone(ranker).set_params(tol=_LOOSE_TOL["gradient" if smooth else "gap"])

@@ -19,6 +19,7 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from forerank._kernels import serial_blas
 from forerank._typing import Vector
 from forerank._validation import is_integer
 from forerank.design import make_design
@@ -48,7 +49,7 @@ from forerank.selection.training_rows import (
     stratified_sample,
 )
 
-__all__ = ["Search", "with_loose_tolerance"]
+__all__ = ["Search"]
 
 # Folds of few rows are repeated, with other folds, up to this many rows in all.
 _ROWS_OF_REPEATS = 2_000
@@ -56,8 +57,6 @@ _MOST_REPEATS = 4
 # Above this many training rows, methods are first tried on a sample of them of this size.
 _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
-# Tolerances of fits within the folds, by stopping criterion: measures do not change below them.
-_LOOSE_TOL = {"gradient": 1e-2, "gap": 1e-3}
 # Penalties beyond an end of the path that are tried at most.
 _MOST_EXTENSIONS = 3
 # Penalty if there are no folds to compare penalties on.
@@ -162,6 +161,10 @@ class Search:
 
     def run(self) -> None:
         """Fit all candidates on all folds, and drop those that are clearly worse on the way."""
+        with serial_blas():
+            self._run()
+
+    def _run(self) -> None:
         folds = range(len(self.splits))
         several = len(self.candidates) > 1
         if several and folds and self.splits[0].train.size > _MANY_ROWS:
@@ -251,7 +254,7 @@ class Search:
         values = candidate.results[number]
         design = make_design(test.X)
         alphas = self.alphas[candidate.tried]
-        path = with_loose_tolerance(candidate.ranker).iter_path(
+        path = candidate.loose_ranker.iter_path(
             train.X, train.y, alphas, **train.fit_arguments(candidate.ranker)
         )
         kept = {}
@@ -366,9 +369,3 @@ class Search:
         )
         table["left_out"] = [c.dropped or "" for c in candidates for _ in self.alphas]
         return table
-
-
-def with_loose_tolerance(ranker: Any) -> Any:
-    """A copy of the ranker that stops as soon as measures would no longer change."""
-    smooth = getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
-    return clone(ranker).set_params(tol=_LOOSE_TOL["gradient" if smooth else "gap"])

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.design import make_design
 from forerank.metrics.significance import corrected_margin
 from forerank.selection.candidates import Candidate, best_positions
-from forerank.selection.search import Search, with_loose_tolerance
+from forerank.selection.search import Search
 from forerank.selection.training_rows import stratified_order
 
 __all__ = ["learning_curve", "reason"]
@@ -135,7 +136,7 @@ def _curve_of_fold(
         values.append(np.nan)
         if np.unique(part.y).size < 2:
             continue
-        fitted = with_loose_tolerance(selected.ranker).set_params(alpha=alpha)
+        fitted = clone(selected.loose_ranker).set_params(alpha=alpha)
         try:
             fitted.fit(part.X, part.y, **part.fit_arguments(fitted))
         except ValueError:  # every group has one class

@@ -47,9 +47,10 @@ class TrainingRows:
 
     def fit_arguments(self, ranker: Any) -> dict[str, Any]:
         """Weights and groups, as far as the `fit` of a ranker takes them."""
-        taken = signature(ranker.fit).parameters
         given = {"sample_weight": self.weight, "qid": self.group}
-        return {name: value for name, value in given.items() if value is not None and name in taken}
+        given = {name: value for name, value in given.items() if value is not None}
+        taken = signature(ranker.fit).parameters if given else ()
+        return {name: value for name, value in given.items() if name in taken}
 
     def evaluate(self, measure: Measure, scores: Vector, list_rows: int) -> float:
         """The measure of a list of `list_rows` rows on these; NaN if they are of one class."""
