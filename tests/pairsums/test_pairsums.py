@@ -25,7 +25,8 @@ def check(loss, s, w, u, objective, expected):
     )
     if loss.name not in NO_CURVATURE:
         atol = 1e-10 * np.abs(product).max() + 1e-25
-        assert_allclose(there.curvature_product(u), product, rtol=1e-10, atol=atol)
+        for _ in range(5):  # the last ones may use curvatures that were kept
+            assert_allclose(there.curvature_product(u), product, rtol=1e-10, atol=atol)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -74,8 +74,8 @@ def _csr_gram(data, indices, indptr, a, b, n_columns):  # type: ignore[no-untype
     out = np.zeros((a.size, b.size))
     for i in range(a.size):
         for k in range(indptr[a[i]], indptr[a[i] + 1]):
-            column, x = np.int64(indices[k]), np.float64(data[k])
-            for e in range(start[column], start[column + 1]):
+            of_column, x = np.int64(indices[k]), np.float64(data[k])
+            for e in range(start[of_column], start[of_column + 1]):
                 out[i, row[e]] += x * value[e]
     return out
 

@@ -17,7 +17,7 @@ from forerank.pairsums.erfc import (
 from forerank.pairsums.factored import ExponentialPairs, SquaredPairs
 from forerank.pairsums.hinge import HingePairs, SmoothedHingePairs, margin_moments
 from forerank.pairsums.logistic import LogisticPairs
-from forerank.pairsums.logistic_grid import LogisticSources
+from forerank.pairsums.logistic_sources import LogisticSources
 
 __all__ = [
     "ErfcPairs",

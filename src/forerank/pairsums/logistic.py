@@ -25,11 +25,10 @@ from forerank.pairsums.logistic_grid import (
     SLOPE,
     STEPS_PER_UNIT,
     TABLES,
-    LogisticSources,
-    locate,
     logistic_kernel,
     narrow_sums,
 )
+from forerank.pairsums.logistic_sources import LogisticSources, locate
 
 __all__ = ["LogisticPairs"]
 
