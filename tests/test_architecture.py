@@ -182,8 +182,8 @@ PUBLIC = {
         Ranker method_names method_title
     """,
     "forerank.solvers": """
-        Iteration Progress SolverResult accelerated_dual bundle choose_solver minimise
-        ncg newton pointwise_dual working_set_newton
+        Iteration Progress SolverResult accelerated_dual bundle choose_solver
+        method_of_multipliers minimise ncg newton pointwise_dual working_set_newton
     """,
     "forerank.workflows.compare": """
         Comparison compare corrected_t_test holm shown_row

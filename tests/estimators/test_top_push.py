@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import StandardScaler
@@ -11,6 +12,7 @@ from forerank import (
     TopRanker,
 )
 from forerank.data import datasets
+from solver_problems import problem
 from top_rows import data
 
 
@@ -42,6 +44,19 @@ def test_many_columns_and_positives_take_another_way(monkeypatch):
         monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 3)
         assert without.n_iter_ > expected.n_iter_
         assert without.objective_ == pytest.approx(expected.objective_, rel=3e-4)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_columns_of_any_size_reach_the_tolerance(alpha, grouped):
+    """Columns from 1 to 1e6, where the matrices of Newton's method are beyond double precision."""
+    X, y = problem(spread=6)
+    groups = {"qid": np.arange(y.size) % 3} if grouped else {}
+    ranker = TopPush("hinge", alpha=alpha).fit(X, y, **groups)
+    assert ranker.optimality_ <= 1e-4
+    # With so small a penalty the minimum is nearly that without one, in any units.
+    other = TopPush("hinge", alpha=alpha).fit(problem(spread=0)[0], y, **groups)
+    assert ranker.objective_ == pytest.approx(other.objective_, rel=1e-3)
 
 
 def test_warm_start():

@@ -13,7 +13,7 @@ from forerank.objectives.structured import (
     RankWeightedHinge,
     harmonic,
 )
-from forerank.objectives.top import Top
+from forerank.objectives.top import Top, TopWithinGroups
 from forerank.solvers import (
     Progress,
     accelerated_dual,
@@ -32,6 +32,7 @@ OBJECTIVES = {
     "ncg": [AllPairs(GRADE, ErfcLogistic())],
     "pointwise_dual": [Pointwise(POSITIVE, "hinge"), Profiled(Pointwise(POSITIVE, "hinge"))],
     "top_newton": [Top(POSITIVE), Top(POSITIVE, "logistic", at=0.2)],
+    "top_multipliers": [TopWithinGroups(POSITIVE, "hinge", group=np.arange(40) % 3)],
     "bundle": [
         AllPairs(GRADE, "hinge"),
         AveragePrecision(POSITIVE),
@@ -74,8 +75,8 @@ def test_rows_that_cannot_be_read_one_by_one_leave_the_hinge_to_the_bundle(monke
 
 def test_a_large_matrix_leaves_the_top_to_solvers_without_one(monkeypatch):
     monkeypatch.setattr("forerank.solvers.top_newton._LARGEST_MATRIX", 2)
-    assert choose_solver(Top(POSITIVE), make_design(X)) == "accelerated_dual"
-    assert choose_solver(Top(POSITIVE, "logistic"), make_design(X)) == "bundle"
+    for loss in ("squared_hinge", "logistic", "hinge"):
+        assert choose_solver(Top(POSITIVE, loss), make_design(X)) == "top_multipliers"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,11 @@ def test_a_large_matrix_leaves_the_top_to_solvers_without_one(monkeypatch):
         (newton, AllPairs(GRADE, ErfcLogistic()), ["ErfcLogistic", "curvature", "ncg"]),
         (pointwise_dual, AllPairs(GRADE, "hinge"), ["single rows", "bundle", "Pointwise"]),
         (accelerated_dual, Top(POSITIVE, "logistic"), ["Logistic", "bounded", "top_newton"]),
+        (
+            accelerated_dual,
+            TopWithinGroups(POSITIVE, group=np.arange(40) % 3),
+            ["TopWithinGroups", "one threshold", "top_multipliers"],
+        ),
     ],
 )
 def test_errors_name_solver_objective_need_and_alternatives(solve, objective, parts):

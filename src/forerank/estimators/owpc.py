@@ -3,25 +3,27 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_choice
 from forerank.design import make_design
-from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
+from forerank.estimators.top_base import STRUCTURED_PARAMETERS, GroupedTopEstimator
 from forerank.estimators.two_class import EXAMPLE_DATA
+from forerank.objectives.groups import WithinGroups
 from forerank.objectives.structured import RankWeightedHinge, RankWeights, harmonic, uniform
 from forerank.solvers import SolverResult, bundle
 
 __all__ = ["OWPCRanker"]
 
 
-class OWPCRanker(WeightedTopEstimator):
+class OWPCRanker(GroupedTopEstimator):
     __doc__ = f"""Ranks with pair weights that fall with the rank of the negative (OWPC, Usunier et
     al. 2009).
 
     Minimises  sum_i p_i sum_r c_r max(0, 1 - (s_i - s_(r))) + alpha/2 ||w||^2, where s_(r) is the
-    r-th highest negative score, and the c_r do not increase with r and sum to one.
+    r-th highest negative score, and the c_r do not increase with r and sum to one. With `qid` the
+    negatives are those of the group of i.
 
     Parameters
     ----------
@@ -57,6 +59,17 @@ class OWPCRanker(WeightedTopEstimator):
     def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
         hinge = RankWeightedHinge(positive, _rank_weights(self.weights), weight=weight)
         return self._run(bundle, hinge, make_design(X), self.alpha)
+
+    def _fit_groups(
+        self, X: Matrix, positive: Mask, weight: Vector | None, group: NDArray[np.integer]
+    ) -> SolverResult:
+        ranks = _rank_weights(self.weights)
+
+        def of_group(positive: Mask, weight: Vector | None) -> RankWeightedHinge:
+            return RankWeightedHinge(positive, ranks, weight=weight)
+
+        objective = WithinGroups(positive, group, of_group, weight=weight)
+        return self._run(bundle, objective, make_design(X), self.alpha)
 
 
 def _rank_weights(weights: Any) -> RankWeights:

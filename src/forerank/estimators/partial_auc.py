@@ -3,19 +3,21 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forerank._typing import Mask, Matrix, Vector
-from forerank.design import Design, make_design
-from forerank.estimators.top_base import STRUCTURED_PARAMETERS, WeightedTopEstimator
+from forerank.design import make_design
+from forerank.estimators.top_base import STRUCTURED_PARAMETERS, GroupedTopEstimator
 from forerank.estimators.two_class import EXAMPLE_DATA
+from forerank.objectives.groups import WithinGroups
 from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.objectives.top import Top
-from forerank.solvers import Progress, SolverResult, bundle, choose_solver, working_set_newton
+from forerank.solvers import SolverResult, bundle, choose_solver, working_set_newton
 
 __all__ = ["PartialAUCRanker"]
 
 
-class PartialAUCRanker(WeightedTopEstimator):
+class PartialAUCRanker(GroupedTopEstimator):
     __doc__ = f"""Maximises the area under a part of the ROC curve (tight SVM-pAUC, Narasimhan and
     Agarwal 2013).
 
@@ -23,7 +25,7 @@ class PartialAUCRanker(WeightedTopEstimator):
     and the share b of highest negatives j, plus alpha/2 ||w||^2. With `fpr_range=(0, 1)` this is
     RankSVM, with (0, 1/n) over n negatives the hinge against the highest one. From a > 0, the
     negatives above the range are ranked above a positive at the cost of their score differences
-    alone.
+    alone. With `qid` the rates are those within a group.
 
     Parameters
     ----------
@@ -63,31 +65,19 @@ class PartialAUCRanker(WeightedTopEstimator):
         if low == 0.0 and one_negative:
             top = Top(positive, "hinge", weight=weight)
             if choose_solver(top, design) == "top_newton":  # faster
-                return self._run(_highest_negative, top, hinge, design, self.alpha)
+                return self._run(working_set_newton, top, design, self.alpha)
         return self._run(bundle, hinge, design, self.alpha)
 
+    def _fit_groups(
+        self, X: Matrix, positive: Mask, weight: Vector | None, group: NDArray[np.integer]
+    ) -> SolverResult:
+        ranks = partial_auc(*_check_fpr_range(self.fpr_range))
 
-def _highest_negative(
-    top: Top,
-    hinge: RankWeightedHinge,
-    design: Design,
-    alpha: float,
-    *,
-    start: Vector | None,
-    tol: float,
-    max_iter: int,
-    progress: Progress,
-) -> SolverResult:
-    """The minimum against the highest negative, by cutting planes where Newton's method ends short
-    of the tolerance: with a tiny penalty, or columns of very different sizes.
-    """
-    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
-    try:
-        with np.errstate(all="ignore"):
-            result = working_set_newton(top, design, alpha, start=start, **limits)
-    except np.linalg.LinAlgError:
-        return bundle(hinge, design, alpha, start=start, **limits)
-    return result if result.converged else bundle(hinge, design, alpha, start=result.w, **limits)
+        def of_group(positive: Mask, weight: Vector | None) -> RankWeightedHinge:
+            return RankWeightedHinge(positive, ranks, weight=weight)
+
+        objective = WithinGroups(positive, group, of_group, weight=weight)
+        return self._run(bundle, objective, make_design(X), self.alpha)
 
 
 def _is_one_negative(fpr: float, positive: Mask, weight: Vector | None) -> bool:

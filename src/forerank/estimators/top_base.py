@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Self, TypeVar, cast
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import check_number
@@ -11,7 +12,13 @@ from forerank.estimators.linear import LINEAR_PARAMETERS
 from forerank.estimators.two_class import TwoClassRanker
 from forerank.solvers import Progress, SolverResult
 
-__all__ = ["COMMON_PARAMETERS", "STRUCTURED_PARAMETERS", "TopEstimator", "WeightedTopEstimator"]
+__all__ = [
+    "COMMON_PARAMETERS",
+    "STRUCTURED_PARAMETERS",
+    "GroupedTopEstimator",
+    "TopEstimator",
+    "WeightedTopEstimator",
+]
 
 R = TypeVar("R", bound=SolverResult)
 
@@ -66,15 +73,24 @@ class TopEstimator(TwoClassRanker):
         if not (self._auto_max_iter and self.max_iter == "auto"):
             check_number("max_iter", self.max_iter, low=1, integer=True)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Self:
         self._check_parameters()
-        X, codes, positive, weight = self._read_two_classes(
-            X, y, sample_weight, ranks=True, merge=self._has_weights
+        X, codes, positive, weight, group = self._read_groups(
+            X, y, sample_weight, qid, ranks=True, merge=self._has_weights
         )
-        self._set_intercept(self._fit_rows(X, positive, weight).scores, codes, weight)
+        if group is None:
+            result = self._fit_rows(X, positive, weight)
+        else:
+            result = self._fit_groups(X, positive, weight, group)
+        self._set_intercept(result.scores, codes, weight)
         return self
 
     def _fit_rows(self, X: Matrix, positive: Mask, weight: Vector | None) -> SolverResult:
+        raise NotImplementedError
+
+    def _fit_groups(
+        self, X: Matrix, positive: Mask, weight: Vector | None, group: NDArray[np.integer]
+    ) -> SolverResult:
         raise NotImplementedError
 
     def _run(self, solve: Callable[..., R], *arguments: Any, **options: Any) -> R:
@@ -109,3 +125,34 @@ class WeightedTopEstimator(TopEstimator):
         self
         """
         return self._fit(X, y, sample_weight)
+
+
+class GroupedTopEstimator(WeightedTopEstimator):
+    """Base of the rankers for the top that take sample weights and groups."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes with any labels; the one that sorts last is the positive class.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows. A row of weight two counts as two rows.
+        qid : array-like of shape (n_samples,), optional
+            The group of each row, any labels in any order. A positive is compared with the
+            negatives of its group; the objective is the mean over the positives of all groups, so
+            that a group counts by the weight of its positives.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, qid)

@@ -5,36 +5,43 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forerank._typing import Vector
+from forerank._typing import Mask, Vector
 from forerank._validation import check_choice, stacklevel_outside
 from forerank.design import make_design
-from forerank.estimators.top_base import COMMON_PARAMETERS, WeightedTopEstimator
+from forerank.estimators.top_base import (
+    COMMON_PARAMETERS,
+    GroupedTopEstimator,
+    WeightedTopEstimator,
+)
 from forerank.estimators.two_class import EXAMPLE_DATA
-from forerank.objectives.top import Top
+from forerank.objectives.top import Top, TopWithinGroups
 from forerank.solvers import SolverResult, choose_solver, minimise
 from forerank.solvers.path import Solve
 
 __all__ = ["TopObjectiveRanker", "TopPush", "TopRanker"]
 
 # Default of max_iter by solver.
-_MAX_ITER = {"top_newton": 200, "accelerated_dual": 100_000, "bundle": 1000}
+_MAX_ITER = {"top_newton": 200, "top_multipliers": 500, "accelerated_dual": 100_000}
 _LOSSES = ("exponential", "hinge", "logistic", "squared_hinge")
 _PARAMETERS = f"""alpha : float, default=1e-3
         Strength of the penalty alpha/2 ||w||^2.
     solver : {{"newton", "nesterov"}}, default="newton"
         "newton": quadratic models with a working set of negatives; a few expensive iterations. With
-        more than 6,000 columns and as many positives, "nesterov" is used, or for smooth losses a
-        bundle method. "nesterov": the accelerated dual method of li2014 (Algorithm 1), for the
-        squared hinge and the hinge; many cheap iterations.
+        `qid`, or with more than 6,000 columns and as many positives, the method of multipliers:
+        Newton's method by conjugate gradients on an augmented Lagrangian. "nesterov": the
+        accelerated dual method of li2014 (Algorithm 1), for the squared hinge and the hinge,
+        without `qid`; many cheap iterations.
     tol : float, default=1e-4
         The relative duality gap to reach.
     max_iter : int or "auto", default="auto"
-        Most iterations; "auto" allows 200 of "newton", 100,000 of "nesterov", 1,000 cutting planes.
-        "nesterov" ignores `warm_start`.
+        Most iterations; "auto" allows 200 of "newton", 500 of the method of multipliers, 100,000 of
+        "nesterov", which ignores `warm_start`.
     {COMMON_PARAMETERS}
     threshold_ : float
-        The threshold set by the negatives, on the scale of `decision_function`."""
+        The threshold set by the negatives, on the scale of `decision_function`. Not set after a fit
+        with `qid`, where every group has its own."""
 
 
 class TopObjectiveRanker(WeightedTopEstimator):
@@ -47,7 +54,7 @@ class TopObjectiveRanker(WeightedTopEstimator):
     def _warn_equal_scores(self) -> None:
         """No warning here: `_warn_if_zero` gives one with more detail."""
 
-    def _warn_if_zero(self, result: SolverResult, top: Top) -> None:
+    def _warn_if_zero(self, result: SolverResult, top: TopWithinGroups) -> None:
         at_zero = top.value_at(np.zeros(top.n_rows))
         if result.converged and result.objective >= (1.0 - self.tol) * at_zero:
             warnings.warn(
@@ -61,7 +68,7 @@ class TopObjectiveRanker(WeightedTopEstimator):
             )
 
 
-class _L2TopRanker(TopObjectiveRanker):
+class _L2TopRanker(GroupedTopEstimator, TopObjectiveRanker):
     solver: str
     at: str | int | float = "max"
 
@@ -71,16 +78,16 @@ class _L2TopRanker(TopObjectiveRanker):
         super()._check_parameters()
         check_choice("solver", self.solver, ("newton", "nesterov"))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        self._prepare(X, y, sample_weight=sample_weight)()
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Self:
+        self._prepare(X, y, sample_weight=sample_weight, qid=qid)()
         return self
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
-        X, codes, positive, weight = self._read_two_classes(
-            X, y, sample_weight, ranks=True, merge=True
+        X, codes, positive, weight, group = self._read_groups(
+            X, y, sample_weight, qid, ranks=True, merge=True
         )
-        top, design = Top(positive, self.loss, at=self.at, weight=weight), make_design(X)
+        design, top = make_design(X), self._objective(positive, weight, group)
         solver = "accelerated_dual"
         if self.solver == "newton":
             solver = choose_solver(top, design)
@@ -94,12 +101,21 @@ class _L2TopRanker(TopObjectiveRanker):
             result = self._run(minimise, top, design, self.alpha, **options)
             dual = result.dual
             self._set_intercept(result.scores, codes, weight)
-            threshold, _ = top.threshold(result.scores[top.negatives])
-            self.threshold_ = threshold + float(self.intercept_[0])
+            self.__dict__.pop("threshold_", None)
+            if group is None:
+                threshold = float(top.thresholds(result.scores[top.negatives])[0][0])
+                self.threshold_ = threshold + float(self.intercept_[0])
             self._warn_if_zero(result, top)
             return result
 
         return solve
+
+    def _objective(
+        self, positive: Mask, weight: Vector | None, group: NDArray[np.integer] | None
+    ) -> TopWithinGroups:
+        if group is None:
+            return Top(positive, self.loss, at=self.at, weight=weight)
+        return TopWithinGroups(positive, self.loss, group=group, at=self.at, weight=weight)
 
 
 class TopPush(_L2TopRanker):
@@ -107,7 +123,7 @@ class TopPush(_L2TopRanker):
 
     Minimises  sum_i w_i l(x_i w - max_j x_j w) / sum_i w_i + alpha/2 ||w||^2  over positive rows i
     and negative rows j. With the squared hinge this is TopPush (eq. 5), with the hinge
-    InfinitePush.
+    InfinitePush. With `qid` the maximum is over the negatives of the group of i.
 
     Parameters
     ----------
@@ -149,7 +165,8 @@ class TopRanker(_L2TopRanker):
 
     Minimises  sum_i w_i l(x_i w - T) / sum_i w_i + alpha/2 ||w||^2  over positive rows i, where T
     is the mean of the highest negative scores: of one (TopPush), of k, or of the upper share
-    (tau-FPL: that share bounds the false positive rate at the threshold).
+    (tau-FPL: that share bounds the false positive rate at the threshold). With `qid` they are the
+    highest negatives of the group of i; of all of them, where a group has fewer than k.
 
     Parameters
     ----------

@@ -38,16 +38,40 @@ class TwoClassRanker(LinearRanker):
         `ranks` keeps equal weights, for objectives in which a row of weight two takes up two ranks.
         `merge` merges equal rows of a class, for objectives with weights.
         """
+        return self._read_groups(X, y, sample_weight, None, ranks=ranks, merge=merge)[:4]
+
+    def _read_groups(
+        self, X: Any, y: Any, sample_weight: Any, qid: Any, *, ranks: bool, merge: bool
+    ) -> tuple[Matrix, NDArray[np.integer], Mask, Vector | None, NDArray[np.integer] | None]:
+        """The same, and the number of the group of each row, or None without `qid`.
+
+        Warns of groups of one class, and refuses data that have no others.
+        """
         X, codes = self._read(X, y)
         refuse_more_than_two(self.classes_, self._more_classes_remedy)
         weight = check_weights(sample_weight, codes.size)
         if weight is None and sample_weight is not None and ranks:
             weight = np.full(codes.size, float(np.ravel(np.asarray(sample_weight))[0]))
+        group = None if qid is None else number_groups(qid, codes.size)
+        if group is not None:
+            present = np.ones(codes.size, dtype=bool) if weight is None else weight > 0.0
+            refuse_weightless_class(weight, codes == 1, self.classes_)
+            n_groups = int(group.max()) + 1
+            sides = [
+                np.bincount(group[present & (codes == code)], minlength=n_groups) for code in (0, 1)
+            ]
+            paired = (sides[0] > 0) & (sides[1] > 0)
+            if not paired.any():
+                raise ValueError(
+                    "There are no pairs: no group of qid has rows of both classes with a positive "
+                    "weight. Check qid, or omit it to rank all rows together."
+                )
+            warn_groups_without_pairs(group, paired)
         if merge:
-            X, codes, weight, _ = merge_equal_rows(X, codes, weight)
+            X, codes, weight, merged = merge_equal_rows(X, codes, weight, group)
         positive = codes == 1
         refuse_weightless_class(weight, positive, self.classes_)
-        return X, codes, positive, weight
+        return X, codes, positive, weight, merged if merge else group
 
     def _set_intercept(
         self, scores: Vector, codes: NDArray[np.integer], weight: Vector | None

@@ -7,6 +7,7 @@ from forerank.solvers.newton import newton
 from forerank.solvers.pointwise_dual import pointwise_dual
 from forerank.solvers.result import Iteration, Progress, SolverResult
 from forerank.solvers.top_dual import accelerated_dual
+from forerank.solvers.top_multipliers import method_of_multipliers
 from forerank.solvers.top_newton import working_set_newton
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "accelerated_dual",
     "bundle",
     "choose_solver",
+    "method_of_multipliers",
     "minimise",
     "ncg",
     "newton",

@@ -11,6 +11,7 @@ newton            continuous gradient, curvature
 ncg               continuous gradient
 pointwise_dual    the hinge on single rows                   single rows, no intercept column
 top_newton        threshold on the negatives                 (chosen for few columns or positives)
+top_multipliers   thresholds, also within groups
 accelerated_dual  threshold, conjugate with bounded slope
 bundle            value and subgradient                      no intercept column
 ================  =========================================  ===================================
@@ -40,6 +41,7 @@ __all__ = [
     "SINGLE_ROWS",
     "SUBGRADIENT",
     "THRESHOLD",
+    "THRESHOLDS",
     "Need",
     "Solver",
     "choose_solver",
@@ -49,7 +51,15 @@ __all__ = [
 
 P = ParamSpec("P")
 
-_PREFERENCE = ("newton", "ncg", "pointwise_dual", "top_newton", "accelerated_dual", "bundle")
+_PREFERENCE = (
+    "newton",
+    "ncg",
+    "pointwise_dual",
+    "top_newton",
+    "top_multipliers",
+    "accelerated_dual",
+    "bundle",
+)
 
 
 @dataclass(frozen=True)
@@ -84,8 +94,13 @@ POINTWISE_HINGE = Need(
     "Pointwise(positive, 'hinge')",
     lambda objective, design: not objective.smooth and hasattr(objective, "row_objective"),
 )
+THRESHOLDS = Need(
+    "thresholds on the scores of the negatives",
+    "forerank.objectives.top.Top or TopWithinGroups",
+    lambda objective, design: hasattr(objective, "thresholds"),
+)
 THRESHOLD = Need(
-    "a threshold on the scores of the negatives",
+    "one threshold on the scores of all negatives",
     "forerank.objectives.top.Top",
     lambda objective, design: hasattr(objective, "threshold"),
 )

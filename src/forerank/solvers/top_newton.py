@@ -17,16 +17,18 @@ reduced as they converge (eq. 7): a proximal iteration in the dual, exact in the
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from forerank._typing import Vector
 from forerank.design import Design
-from forerank.losses import Loss
 from forerank.objectives.top import Top
 from forerank.solvers.base import THRESHOLD, solver
 from forerank.solvers.result import Progress, SolverResult, relative_gap
+from forerank.solvers.top_augmented import ProximalHinge
 from forerank.solvers.top_model import THRESHOLD_ERROR, ColumnModel, Point, RowModel
+from forerank.solvers.top_planes import with_cutting_planes
 from forerank.solvers.working_set import WorkingSet
 
 __all__ = ["working_set_newton"]
@@ -51,36 +53,6 @@ _PROXIMAL_SHARE = 0.2
 _MOST_HALVINGS = 40
 
 
-class _ProximalHinge(Loss):
-    """Lower bound of the hinge with a centre per row: max over 0 <= a <= 1 of a (1 - t) - width/2
-    (a - centre)^2.
-    """
-
-    name = "proximal_hinge"
-
-    def __init__(self, width: float, centre: Vector) -> None:
-        self.width, self.centre = width, centre
-
-    def _maximiser(self, t: Vector) -> Vector:
-        return np.clip(self.centre + (1.0 - t) / self.width, 0.0, 1.0)
-
-    def value(self, t: Vector) -> Vector:  # type: ignore[override]
-        a = self._maximiser(t)
-        return a * (1.0 - t) - 0.5 * self.width * (a - self.centre) ** 2
-
-    def slope(self, t: Vector) -> Vector:  # type: ignore[override]
-        return -self._maximiser(t)
-
-    def curvature(self, t: Vector) -> Vector:  # type: ignore[override]
-        a = self.centre + (1.0 - t) / self.width
-        return np.where((a > 0.0) & (a < 1.0), 1.0 / self.width, 0.0)
-
-    def conjugate(self, v: Vector) -> Vector:  # type: ignore[override]
-        a = -v
-        inside = (a >= 0.0) & (a <= 1.0)
-        return np.where(inside, -a + 0.5 * self.width * (a - self.centre) ** 2, np.inf)
-
-
 def _is_affordable(top: Top, design: Design) -> bool:
     return min(design.n_columns, top.positives.size) <= _LARGEST_MATRIX
 
@@ -103,10 +75,19 @@ def working_set_newton(
     `start` and `start_dual` are the weights and the dual of a similar problem, such as one with
     another alpha. `tol` is the relative duality gap. Cost of an iteration: the curvature of the
     positives, m d^2 or m^3, whichever is less (only of those whose curvature changed), and a few
-    products of X with a vector. Memory: the square of d or of m.
+    products of X with a vector. Memory: the square of d or of m. Where rounding errors end it short
+    of the tolerance, cutting planes follow.
     """
-    solver = _WorkingSetNewton(top, design, alpha, l1, tol)
-    return solver.run(start, start_dual, max_iter, progress or Progress())
+    progress = progress or Progress()
+
+    def solve() -> SolverResult:
+        solver = _WorkingSetNewton(top, design, alpha, l1, tol)
+        return solver.run(start, start_dual, max_iter, progress)
+
+    if l1 > 0.0:
+        return solve()
+    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
+    return with_cutting_planes(solve, top, design, alpha, start=start, **limits)
 
 
 class _WorkingSetNewton:
@@ -114,7 +95,7 @@ class _WorkingSetNewton:
         self.top, self.design, self.alpha, self.l1, self.tol = top, design, alpha, l1, tol
         self.loss = top.loss
         if not top.loss.smooth:
-            self.loss = _ProximalHinge(_FIRST_WIDTH, np.ones(top.positives.size))
+            self.loss = ProximalHinge(_FIRST_WIDTH, np.ones(top.positives.size))
         by_rows = design.n_columns > top.positives.size and l1 == 0.0
         self.model: ColumnModel | RowModel = (
             RowModel(top, design, alpha) if by_rows else ColumnModel(top, design, alpha, l1)
@@ -149,14 +130,12 @@ class _WorkingSetNewton:
                 break
             new = self.step(point, working)
             loss = self.loss
-            if new is None and not (
-                isinstance(loss, _ProximalHinge) and loss.width >= _LEAST_WIDTH
-            ):
+            if new is None and not (isinstance(loss, ProximalHinge) and loss.width >= _LEAST_WIDTH):
                 gap = relative_gap(best_value, self.bound)
                 progress.record(best.w, design.n_rows, best_value, gap)
                 break
             point = new or point
-            if isinstance(loss, _ProximalHinge):
+            if isinstance(loss, ProximalHinge):
                 point = self.recentred(point, best_value - self.bound, converged=new is None)
         converged, history = gap <= self.tol, progress.history
         return SolverResult(
@@ -186,9 +165,9 @@ class _WorkingSetNewton:
             slope = -dual[self.top.positives]
             self.raise_bound(slope)
             working.add(np.flatnonzero(on_negatives))
-            if isinstance(self.loss, _ProximalHinge):
+            if isinstance(self.loss, ProximalHinge):
                 centre = np.clip(slope / self.top.share, 0.0, 1.0)
-                self.loss = _ProximalHinge(self.loss.width, centre)
+                self.loss = ProximalHinge(self.loss.width, centre)
 
     def step(self, point: Point, working: WorkingSet) -> Point | None:
         """The point after an iteration; None where it does not decrease the objective."""
@@ -261,11 +240,11 @@ class _WorkingSetNewton:
         problem is solved well enough.
         """
         loss, top = self.loss, self.top
-        assert isinstance(loss, _ProximalHinge)
+        assert isinstance(loss, ProximalHinge)
         centre = point.slope / top.share
         cost = 0.5 * loss.width * float(top.share @ (centre - loss.centre) ** 2)
         own_gap = point.value - (self.last_dual_value - cost)
         if converged or own_gap <= _PROXIMAL_SHARE * gap:
-            self.loss = _ProximalHinge(loss.width / _WIDTH_FACTOR, centre)
+            self.loss = ProximalHinge(loss.width / _WIDTH_FACTOR, centre)
             return self.point(point.w, point.s)
         return point
