@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 
 from forerank import (
     ActiveSamplingRanker,
+    CombinedRanker,
     CombinedSGDRanker,
     PairwiseRanker,
     PointwiseRanker,
@@ -132,6 +133,18 @@ class TestExactSolutions:
         objective = g * pairs + (1 - g) * points + 0.005 * np.sum(fitted.coef_**2)
         assert fitted.objective_ == pytest.approx(objective, rel=1e-6)
         assert fitted.optimality_ <= 1e-9
+
+    @pytest.mark.parametrize("strategy", ["soft-correct", "hard-close"])
+    def test_units_of_the_columns_do_not_prevent_the_certificate(self, strategy):
+        # Columns of sizes and means that are far from those of the constant.
+        X, y = noisy_rows()
+        X = 100.0 + X * [1.0, 0.1, 10.0, 100.0, 1.0]
+        same = {"gamma": 0.5, "alpha": 1e-3}
+        sampled = ActiveSamplingRanker(strategy, step=2000, budget=21_900, random_state=0, **same)
+        sampled.fit(X, y)
+        assert sampled.optimality_ <= sampled.tol
+        exact = CombinedRanker("hinge", max_iter=2000, **same).fit(X, y)
+        assert sampled.objective_ == pytest.approx(exact.objective_, rel=2e-3)
 
     def test_descent_comes_close_to_the_minimum(self):
         X, y = noisy_rows()

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from forerank.design.row_pairs import Differences
+from forerank.objectives import Pointwise
 from forerank.solvers.dual import dual_descent
 from forerank.solvers.smoothed_hinge import smoothed_hinge
 
@@ -48,6 +49,55 @@ def test_gap_and_bound_are_those_of_the_hinge(tol, wrong, storage):
     assert exact.objective * (1 - 1e-7) <= found.objective <= exact.objective / (1 - tol)
 
 
+@pytest.mark.parametrize("shift", [0.0, 3.0, 100.0])
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_intercept_of_single_rows(tol, shift):
+    X, plus, minus = pool()
+    plus[3::7], minus[3::7] = -1, np.arange(plus[3::7].size)  # points of the other class
+    X = X + shift
+    pairs = differences(X, plus, minus)
+    box = np.random.default_rng(1).random(plus.size)
+    found = smoothed_hinge(pairs, box, np.zeros(6), tol=tol, max_iter=200, intercept=True)
+    assert found.converged
+    with_origin = np.vstack([X, np.zeros(6)])
+    sign = (minus < 0).astype(float) - (plus < 0)
+    assert np.array_equal(sign, pairs.signs)
+    Z = with_origin[plus] - with_origin[minus]
+    losses = np.maximum(1.0 - Z @ found.w - sign * found.intercept, 0.0)
+    primal = 0.5 * found.w @ found.w + box @ losses
+    v = Z.T @ found.dual
+    assert found.objective == pytest.approx(primal)
+    assert abs(sign @ found.dual) <= 1e-12 * found.dual.sum()
+    gap = (primal - found.dual.sum() + 0.5 * v @ v) / primal
+    assert found.optimality == pytest.approx(gap, rel=1e-2, abs=1e-8)
+    # A constant in all columns is taken up by the intercept.
+    plain = smoothed_hinge(
+        differences(X - shift, plus, minus), box, np.zeros(6), tol=tol, max_iter=200, intercept=True
+    )
+    assert found.objective == pytest.approx(plain.objective, rel=2 * tol)
+    single = np.flatnonzero(sign)
+    points = Pointwise(sign[single] > 0, "hinge", weight=box[single]).profiled()
+    exact = dual_descent(
+        differences(X - shift, plus, minus),
+        box,
+        intercept=points.best_shift,
+        tol=1e-8,
+        max_iter=100_000,
+    )
+    assert exact.objective * (1 - 1e-7) <= found.objective <= exact.objective / (1 - tol)
+
+
+def test_points_of_one_class_have_no_loss():
+    X, plus, minus = pool()
+    minus[::2] = -1
+    pairs = differences(X, plus, minus)
+    found = smoothed_hinge(
+        pairs, np.ones(plus.size), np.zeros(6), tol=1e-3, max_iter=200, intercept=True
+    )
+    assert found.converged
+    assert np.all(found.dual[minus < 0] == 0.0)
+
+
 def test_any_start_leads_to_the_minimum():
     X, plus, minus = pool()
     pairs, box = differences(X, plus, minus), np.ones(plus.size)
@@ -65,7 +115,10 @@ def test_extreme_columns_end_without_an_exception(scale):
     X, plus, minus = pool(scale=scale)
     pairs, box = differences(X, plus, minus), np.ones(plus.size)
     with np.errstate(all="ignore"):
-        found = smoothed_hinge(pairs, box, np.zeros(6), tol=1e-2, max_iter=50)
+        for intercept in (False, True):
+            found = smoothed_hinge(
+                pairs, box, np.zeros(6), tol=1e-2, max_iter=50, intercept=intercept
+            )
     assert found.converged == (found.optimality <= 1e-2)
 
 

@@ -212,6 +212,11 @@ class Differences:
         return self._norms[: self.n_rows]
 
     @property
+    def signs(self) -> Vector:
+        """1 for a row minus the origin, -1 for the origin minus a row, 0 for pairs of two rows."""
+        return (self.minus < 0).astype(float) - (self.plus < 0)
+
+    @property
     def rows(self) -> tuple:
         """The arrays that kernels read."""
         return self._rows_of_X if self._stored is None else (self._stored,)

@@ -123,8 +123,9 @@ class _PoolFits:
     from the one before; with `intercept`, the margins of single rows have y_m b added.
 
     The descent comes first. Once it has taken many passes from a solution, Newton's method on the
-    smoothed hinge is used, if there are few columns and no intercept; after a failure, not before
-    the pool has doubled.
+    smoothed hinge is used, if there are few columns; after a failure, not before the pool has
+    doubled. An intercept in units far from those of the columns is slow in the descent: for the
+    complete pool, Newton's method is then used in any case.
     """
 
     def __init__(self, pairs: Differences, intercept: bool) -> None:
@@ -148,15 +149,28 @@ class _PoolFits:
     def last(self, weight: Vector, strength: float, tol: float, max_iter: int) -> DualResult:
         """The minimum over the complete pool."""
         problem = weight * strength, 1.0 / strength
-        self._smoothed(*problem, tol, max_iter)  # the descent starts from it
-        return self._descent(*problem, tol, max_iter, at_least=_EXTRA_WORK)
+        smoothed = self._smoothed(*problem, tol, max_iter)  # the descent starts from it
+        found = self._descent(*problem, tol, max_iter, at_least=_EXTRA_WORK)
+        if found.converged:
+            return found
+        if smoothed is None and self._has_intercept:
+            self._use_newton = self._newton_from < inf
+            smoothed = self._smoothed(*problem, tol, max_iter)
+        return smoothed or found
 
     def _smoothed(self, box: Vector, scale: float, tol: float, max_iter: int) -> DualResult | None:
         """The result of Newton's method; None if it is not used, or has failed."""
-        if not self._use_newton or self._best_intercept(box) is not None:
+        if not self._use_newton:
             return None
-        steps = min(max_iter, _NEWTON_STEPS)
-        found = smoothed_hinge(self._pairs, box, self._w, tol=tol, max_iter=steps, scale=scale)
+        found = smoothed_hinge(
+            self._pairs,
+            box,
+            self._w,
+            tol=tol,
+            max_iter=min(max_iter, _NEWTON_STEPS),
+            scale=scale,
+            intercept=self._best_intercept(box) is not None,
+        )
         if found.converged:
             return self._keep(found)
         self._use_newton, self._newton_from = False, 2 * self._pairs.n_rows

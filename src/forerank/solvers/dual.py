@@ -34,7 +34,7 @@ from forerank._typing import Vector
 from forerank.design.row_pairs import Differences, add, dot
 from forerank.solvers.result import Progress
 
-__all__ = ["DualResult", "dual_descent"]
+__all__ = ["DualResult", "balanced", "dual_descent"]
 
 
 # Range of the slopes, in units of the margin, at which sweeps count as converged; multiplied by the
@@ -53,8 +53,10 @@ _NEWTON_WORK = 10**7
 _RIDGE = 1e-10
 # rho relative to the sum of the boxes, which is about the curvature of the objective in b.
 _PROXIMAL = 0.003
-# Relative gap below which rounding errors prevail.
+# Relative gap below which rounding errors prevail, and rounding error of a slope relative to the
+# largest score.
 _EXACT_GAP = 1e-14
+_ROUNDING = 1e-14
 
 
 @compiled
@@ -212,7 +214,7 @@ def dual_descent(
     sign = np.zeros(n)
     shift = np.zeros(2)  # b and 1 / rho
     if intercept is not None:
-        sign = np.where(pairs.minus < 0, 1.0, np.where(pairs.plus < 0, -1.0, 0.0))
+        sign = pairs.signs
         shift[:] = start_intercept, 1.0 / (_PROXIMAL * box[sign != 0.0].sum())
     squared_norm = _with_shift(pairs, sign, shift)
     random = np.array([seed * 2 + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -220,7 +222,7 @@ def dual_descent(
     n_active = n_live = active.size
     lower, upper, slack = -np.inf, np.inf, _FIRST_SLACK
     state = _Certificate(pairs, box, sign, intercept)
-    n_steps, most, unbalanced = 0, max_iter * n, np.inf
+    n_steps, most, unbalanced, least_slack = 0, max_iter * n, np.inf, 0.0
     work, enough = 0.0, max(_PASSES_TO_NEWTON * n * pairs.n_columns, _WORK_TO_NEWTON)
     if progress is not None:
         progress.w = w  # changes in place, for an interrupted fit
@@ -233,7 +235,7 @@ def dual_descent(
         n_active, lowest, highest = _sweep(
             rows, squared_norm, box, sign, dual, w, shift, active, n_active, lower, upper, random
         )
-        if highest - lowest > slack and n_active and n_steps < most:
+        if highest - lowest > max(slack, least_slack) and n_active and n_steps < most:
             upper = highest if highest > 0.0 else np.inf
             lower = lowest if lowest < 0.0 else -np.inf
             continue
@@ -241,7 +243,11 @@ def dual_descent(
         state.evaluate(w, dual)
         if progress is not None:
             progress.record(w, n, scale * state.objective, state.gap)
-        if state.gap <= tol and (state.gap <= _EXACT_GAP or n_steps * pairs.n_columns >= at_least):
+        # Scores, the intercept, and its changes by those of a dual variable.
+        largest = np.sqrt(float(w @ w) * squared_norm.max()) + abs(shift[0])
+        least_slack = _ROUNDING * (1.0 + largest + shift[1] * dual.max())
+        exact = state.gap <= _EXACT_GAP or slack < least_slack
+        if state.gap <= tol and (exact or n_steps * pairs.n_columns >= at_least):
             break
         # The centre of the proximal term, and b with it, moves until sum_m y_m a_m is zero; rho is
         # lowered if that converges slowly.

@@ -13,14 +13,18 @@ below, for every w. At the smooth minimum, where w = sum_m a_m z_m, the duality 
 and of the order of mu^2: a rough gap allows a wide parabola, on which Newton's method needs few
 steps. Coordinate descent in the dual needs many passes where most pairs are wrong by a large margin
 and nearly cancel, as those of the hard strategies of active sampling do.
+
+An intercept of the single rows is set to its best value before every step; the dual variables then
+satisfy its constraint.
 """
 
 import numpy as np
 from scipy.linalg.lapack import dposv
+from scipy.optimize import brentq
 
 from forerank._typing import Vector
 from forerank.design.row_pairs import Differences
-from forerank.solvers.dual import DualResult
+from forerank.solvers.dual import DualResult, balanced
 
 __all__ = ["smoothed_hinge"]
 
@@ -37,17 +41,31 @@ _SHORTENED = 0.1, 0.9
 
 
 def smoothed_hinge(
-    pairs: Differences, box: Vector, start: Vector, *, tol: float, max_iter: int, scale: float = 1.0
+    pairs: Differences,
+    box: Vector,
+    start: Vector,
+    *,
+    tol: float,
+    max_iter: int,
+    scale: float = 1.0,
+    intercept: bool = False,
 ) -> DualResult:
     """Weights with a relative duality gap of at most `tol`, if `max_iter` Newton steps suffice.
 
-    `scale` is a factor of the reported objective; `n_iter` counts steps. Cost of a step: a few
-    products with the pairs, n_columns^2 for each pair on the parabola, and n_columns^3.
+    `scale` is a factor of the reported objective; `n_iter` counts steps. With `intercept`, single
+    rows have a constant that is not penalised. Cost of a step: a few products with the pairs,
+    n_columns^2 for each pair on the parabola, and n_columns^3.
     """
-    w, width, n_steps = start.copy(), _FIRST_WIDTH, 0
+    sign = pairs.signs if intercept else np.zeros(pairs.n_rows)
+    w, b, width, n_steps = start.copy(), 0.0, _FIRST_WIDTH, 0
     t = 1.0 - pairs.margins(w)
     while True:
+        if intercept:
+            change = _best_change(t, sign, box, width)
+            b, t = b + change, t - sign * change
         dual = box * np.clip(t / width, 0.0, 1.0)
+        if intercept:
+            dual = balanced(dual, sign)  # exactly, for the bound
         v = pairs.combination(dual)
         gradient = w - v
         objective = 0.5 * float(w @ w) + float(box @ np.maximum(t, 0.0))
@@ -60,27 +78,60 @@ def smoothed_hinge(
             width *= _WIDTH_FACTOR
         else:
             on_parabola = np.flatnonzero((t > 0.0) & (t < width))
-            step = -_newton_direction(pairs, on_parabola, box[on_parabola] / width, gradient)
-            along = pairs.margins(step)
+            curvature = box[on_parabola] / width
+            step, shift = _newton_direction(pairs, on_parabola, curvature, -gradient, sign)
+            along = pairs.margins(step) + sign * shift
             length = _step_length(w, step, t, along, box, width)
             w += length * step
+            b += length * shift
             t -= length * along
         n_steps += 1
-    return DualResult(w, 0.0, dual, scale * objective, gap, n_steps, bool(gap <= tol))
+    return DualResult(w, b, dual, scale * objective, gap, n_steps, bool(gap <= tol))
+
+
+def _best_change(t: Vector, sign: Vector, box: Vector, width: float) -> float:
+    """The change of the intercept that minimises the smooth objective: the sums of the dual
+    variables of the two classes of single rows are equal there, the constraint of the dual.
+    """
+    single = np.flatnonzero(sign)
+    if single.size == 0:
+        return 0.0
+    t, sign, box = t[single], sign[single], box[single]
+
+    def slope(change: float) -> float:
+        return float((sign * box) @ np.clip((t - sign * change) / width, 0.0, 1.0))
+
+    # Outside these bounds one class has no loss left, and the other all of its slopes.
+    edges = np.concatenate([sign * t, sign * (t - width)])
+    low, high = float(edges.min()), float(edges.max())
+    if not slope(low) > 0.0:  # negative rows only, or numbers out of range
+        return low
+    if not slope(high) < 0.0:
+        return high
+    return float(brentq(slope, low, high, xtol=1e-300, rtol=1e-15, disp=False))
 
 
 def _newton_direction(
-    pairs: Differences, index: np.ndarray, curvature: Vector, gradient: Vector
-) -> Vector:
-    """H^-1 gradient with H = 1 + sum over some pairs of curvature_m z_m z_m^T."""
-    Z = pairs.dense(index)
-    hessian = (Z.T * curvature) @ Z
-    diagonal = hessian.reshape(-1)[:: gradient.size + 1]
+    pairs: Differences, index: np.ndarray, curvature: Vector, target: Vector, sign: Vector
+) -> tuple[Vector, float]:
+    """H^-1 target with H = 1 + sum over some pairs of curvature_m z_m z_m^T, and the change of the
+    intercept that goes with it.
+
+    At the best intercept its own slope is zero, which leaves the Schur complement of its curvature.
+    """
+    Z, y = pairs.dense(index), sign[index]
+    weighted = Z.T * curvature
+    hessian = weighted @ Z
+    of_intercept, coupling = float(curvature @ y**2), weighted @ y
+    if of_intercept > 0.0:
+        hessian -= np.outer(coupling, coupling / of_intercept)
+    diagonal = hessian.reshape(-1)[:: target.size + 1]
     diagonal += 1.0
     diagonal += _RIDGE * diagonal.max()
     # scipy.linalg.cho_solve checks its arguments for longer than a small system takes.
-    _, direction, failed = dposv(hessian, gradient)
-    return gradient if failed else direction
+    _, direction, failed = dposv(hessian, target)
+    direction = target if failed else direction
+    return direction, -float(coupling @ direction) / of_intercept if of_intercept > 0.0 else 0.0
 
 
 def _step_length(
