@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, lstsq
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, is_number
@@ -40,6 +39,9 @@ class Kernel:
 
     def matrix(self, X: Matrix, Y: Matrix) -> Vector:
         """k(x, y) for the rows of X and Y, as doubles. Cost: a product of X and Y^T."""
+        # Imported here: it loads sklearn.preprocessing, and with it rich.
+        from sklearn.metrics.pairwise import pairwise_kernels
+
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         values = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **given)
         return np.asarray(values, dtype=np.float64)

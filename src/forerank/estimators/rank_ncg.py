@@ -112,6 +112,14 @@ class RankNCG(GraphRanker, LinearRanker):
     True
     """
 
+    # Models of version 0.1 do not have these parameters.
+    kernel = "linear"
+    gamma: float | None = None
+    degree = 3
+    coef0: float = 1
+    n_components: int | None = None
+    random_state: Any = None
+
     def __init__(
         self,
         sums: str = "erfc",
