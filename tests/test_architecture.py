@@ -124,7 +124,8 @@ def test_files_and_functions_are_short():
 PUBLIC = {
     "forerank": """
         AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
-        OWPCRanker PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
+        QuadraticFeatures
         RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
         data estimators graphs losses metrics models
     """,
@@ -140,7 +141,8 @@ PUBLIC = {
     """,
     "forerank.estimators": """
         AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
-        OWPCRanker PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker QuadraticFeatures
+        OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
+        QuadraticFeatures
         RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker
     """,
     "forerank.exceptions": """

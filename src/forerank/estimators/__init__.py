@@ -6,6 +6,7 @@ from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.combined import CombinedRanker
 from forerank.estimators.combined_sgd import CombinedSGDRanker
 from forerank.estimators.owpc import OWPCRanker
+from forerank.estimators.p_norm_push import PNormPush
 from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.pointwise import PointwiseRanker
@@ -24,6 +25,7 @@ __all__ = [
     "CombinedSGDRanker",
     "MAPRanker",
     "OWPCRanker",
+    "PNormPush",
     "PairwiseRanker",
     "PartialAUCRanker",
     "PointwiseRanker",
