@@ -235,7 +235,7 @@ def drop_clearly_worse(
             while left[end] != position and _is_surely_above(
                 at_best[k] - values(candidate, left[end]),
                 -_NEGLIGIBLE,
-                _errors_of_penalty(left[end] - position),
+                _errors_of_penalty(left[end] - position, len(folds)),
             ):
                 del left[end]
         while left[-1] != position and _is_surely_above(  # weak penalties that change nothing
@@ -245,14 +245,15 @@ def drop_clearly_worse(
         candidate.tried = slice(left[0], left[-1] + 1)
 
 
-def _errors_of_penalty(steps: int) -> float:
+def _errors_of_penalty(steps: int, n_folds: int) -> float:
     """Standard errors by which a penalty is worse than the best one, to be dropped.
 
     `steps` are those along the path from the best to the weaker penalty; negative for a stronger
     one. Fits with weak penalties cost the most, and the farther they are from the best, the less
-    probable it is that the best penalty of all rows is among them.
+    probable it is that the best penalty of all rows is among them. In a single fold all fits have
+    the same training rows, whose part in the difference the errors do not show.
     """
-    fewer = _FEWER_ERRORS * max(steps - 1, 0)
+    fewer = _FEWER_ERRORS * max(steps - 1, 0) if n_folds > 1 else 0.0
     return max(_ERRORS_OF_PENALTIES - fewer, _FEWEST_ERRORS)
 
 
