@@ -34,6 +34,7 @@ def main() -> None:
     growth = protocol.GROWTH_ROWS[:2] if args.quick else protocol.GROWTH_ROWS
     results.run([(f"growth {rows}", protocol.growth, rows, repeats) for rows in growth])
     tasks: list[common.Task] = [(f"full budget {n}", protocol.full_budget, n) for n in names]
+    tasks += [(f"excess {n}", protocol.excess, n) for n in names]
     for name in names:
         n_pools = min(pools, protocol.STAND_IN_POOLS) if name in protocol.STAND_INS else pools
         for fold in range(settings["folds"] or protocol.n_folds(name)):
