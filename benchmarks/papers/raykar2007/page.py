@@ -28,8 +28,8 @@ DIFFERENCES = """- Every method is our own. RankNet trains on all pairs at once 
 - RankNCG stops at a gradient norm of 1e-3 relative to the start; the paper does not say relative to
   what. Direct is too slow to be cross-validated and takes over the alpha of fast.
 - alpha (a penalty on the mean over pairs) is chosen from 1, 0.1, ..., 1e-5 by five inner folds
-  (RankSVM quadratic: 10 to 0.01); the paper's grid is not given. Columns are standardised on the
-  training part.
+  (RankSVM quadratic: 10 to 0.01, rbf kernel: 0.01 to 1e-5); the paper's grid is not given. Columns
+  are standardised on the training part.
 - Grades are quantile bins of the target with equal values kept together. The paper's numbers of
   pairs (Table 1) fit bins of equal size on abalone, bins of equal width on California housing, and
   neither on the others.

@@ -48,6 +48,7 @@ QUICK_ALPHAS = (0.1, 1e-3)
 QUICK_DATA = ("pyrimidines", "machine-cpu", "auto-mpg", "randpoly 1000")
 # Inner products of quadratic columns are squares of those of plain ones: stronger penalties.
 QUADRATIC_ALPHAS = (10.0, 1.0, 0.1, 1e-2)
+KERNEL_ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5)
 ROUNDS = (50, 100)  # of boosting
 N_FOLDS = 5
 HIDDEN_UNITS = 10
@@ -78,6 +79,7 @@ def constants() -> dict[str, Any]:
     return {
         "alphas": list(ALPHAS),
         "quadratic_alphas": list(QUADRATIC_ALPHAS),
+        "kernel_alphas": list(KERNEL_ALPHAS),
         "rounds": list(ROUNDS),
         "n_folds": N_FOLDS,
         "hidden_units": HIDDEN_UNITS,
@@ -111,6 +113,8 @@ def grid(name: str, *, quick: bool) -> tuple[float, ...]:
         return ROUNDS[:1] if quick else ROUNDS
     if name == "RankSVM quadratic":
         return QUADRATIC_ALPHAS[:1] if quick else QUADRATIC_ALPHAS
+    if name == KERNEL and not quick:
+        return KERNEL_ALPHAS
     return QUICK_ALPHAS if quick else ALPHAS
 
 
