@@ -201,17 +201,18 @@ class LossMin(Strategy):
     def _at_threshold(self, pool: SortedGroups, threshold: RankThreshold) -> Vector:
         relevant = posterior_of(pool, threshold, calibrated=self.calibrated)
         too_low, too_high = self._losses(pool, threshold)
-        return relevant * too_low + (1.0 - relevant) * too_high
+        t = self.trade_off
+        return (1.0 - t) * relevant * too_low + t * (1.0 - relevant) * too_high
 
     def _losses(self, pool: SortedGroups, threshold: RankThreshold) -> tuple[Vector, Vector]:
-        """Weighted losses of each row if it is relevant, and if it is irrelevant."""
+        """Losses of each row if it is relevant, and if it is irrelevant, without their weights."""
         theta = threshold.rank + 0.5
         above = pool.ranks() - pool.per_row(theta)
         too_low, too_high = np.maximum(0.5 - above, 0.0), np.maximum(0.5 + above, 0.0)
         if self.normalized:
             too_low /= pool.per_row(np.abs(1.0 - theta))
             too_high /= pool.per_row(np.abs(pool.sizes - theta))
-        return (1.0 - self.trade_off) * too_low, self.trade_off * too_high
+        return too_low, too_high
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,7 +247,8 @@ class PairLossMin(LossMin):
     def _at_threshold(self, pool: SortedGroups, threshold: RankThreshold) -> Vector:
         relevant = posterior_of(pool, threshold, calibrated=self.calibrated)
         too_low, too_high = self._losses(pool, threshold)
-        return largest_pair_losses(relevant, too_low, too_high, pool.starts)
+        weighted = (1.0 - self.trade_off) * too_low, self.trade_off * too_high
+        return largest_pair_losses(relevant, *weighted, pool.starts)
 
 
 @dataclass(frozen=True)
