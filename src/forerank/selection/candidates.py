@@ -30,9 +30,6 @@ _ENOUGH_FOLDS = 5
 _BLOCKS = 8
 _ERRORS = 3.0
 _ERRORS_OF_PENALTIES = 2.0
-# Fewer standard errors for each further step towards weaker penalties.
-_FEWER_ERRORS = 0.5
-_FEWEST_ERRORS = 1.0
 _NEGLIGIBLE = 5e-4
 # Weight of the preference for typical penalties, in standard errors per decade.
 _PREFERENCE = 0.05
@@ -233,9 +230,7 @@ def drop_clearly_worse(
         left = list(range(candidate.results.shape[1])[candidate.tried])
         for end in (0, -1):
             while left[end] != position and _is_surely_above(
-                at_best[k] - values(candidate, left[end]),
-                -_NEGLIGIBLE,
-                _errors_of_penalty(left[end] - position, len(folds)),
+                at_best[k] - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
             ):
                 del left[end]
         while left[-1] != position and _is_surely_above(  # weak penalties that change nothing
@@ -243,18 +238,6 @@ def drop_clearly_worse(
         ):
             del left[-1]
         candidate.tried = slice(left[0], left[-1] + 1)
-
-
-def _errors_of_penalty(steps: int, n_folds: int) -> float:
-    """Standard errors by which a penalty is worse than the best one, to be dropped.
-
-    `steps` are those along the path from the best to the weaker penalty; negative for a stronger
-    one. Fits with weak penalties cost the most, and the farther they are from the best, the less
-    probable it is that the best penalty of all rows is among them. In a single fold all fits have
-    the same training rows, whose part in the difference the errors do not show.
-    """
-    fewer = _FEWER_ERRORS * max(steps - 1, 0) if n_folds > 1 else 0.0
-    return max(_ERRORS_OF_PENALTIES - fewer, _FEWEST_ERRORS)
 
 
 def _is_surely_above(differences: Vector, bound: float, errors: float = _ERRORS) -> bool:
