@@ -1,9 +1,9 @@
 """Sorting: `argsort` of scores, a counting sort by group, and the largest values.
 
-`argsort` costs about as much as ``np.sort``. The scores are mapped to integers on a uniform scale,
-each integer is packed with its row number into a 64-bit word, the words are sorted (NumPy has
-vector code for that, not for the indirect sort at large n), and rows with equal integers are put
-in order by insertion.
+`argsort` maps the scores to 32-bit integers on a uniform scale and sorts these by their digits (a
+radix sort: three passes, no comparisons); rows with equal integers are put in order by insertion.
+Where a few extreme scores leave too many rows with equal integers, wider integers are packed with
+their row numbers into 64-bit words, which NumPy sorts.
 """
 
 from typing import Literal
@@ -16,11 +16,60 @@ from forerank._typing import Index, Vector
 
 __all__ = ["argsort", "largest", "sort_by_group"]
 
-# Rows from which packing into words saves more time than it costs.
+# Rows from which sorting by digits saves more time than it costs, and from which packing into
+# words does. Row numbers have 32 bits in a sort by digits.
+_DIGITS_FROM = 512
 _PACKED_FROM = 4096
+_DIGITS_TO = 2**32
+# Bits of a digit; digits of a score.
+_DIGIT = 11
+_N_DIGITS = 3
+# Most places by which insertion moves a row, on average.
+_MOST_MOVES = 8
 # Longest run of rows with equal integers that insertion sorts; NumPy sorts longer ones, because
 # the cost of insertion is quadratic.
 _LONGEST_RUN = 64
+
+
+@compiled
+def _sort_by_digits(s, low, scale, most_moves):  # type: ignore[no-untyped-def]
+    """Row numbers by score; an empty array if insertion takes more than `most_moves`."""
+    n, n_values = s.size, 1 << _DIGIT
+    bits, mask = np.uint64(_DIGIT), np.uint64(n_values - 1)
+    half = np.uint64(32)
+    # Words: the integer of a row in the upper half, its number in the lower one.
+    words, sorted_words = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    count = np.zeros((_N_DIGITS, n_values), np.int64)
+    for i in range(n):
+        key = np.uint64((s[i] - low) * scale)
+        words[i] = (key << half) | np.uint64(i)
+        for k in range(_N_DIGITS):
+            count[k, key & mask] += 1
+            key >>= bits
+    for k in range(_N_DIGITS):
+        position = count[k]
+        position[1:] = np.cumsum(position[:-1])
+        position[0] = 0
+        shift = half + np.uint64(k) * bits
+        for i in range(n):
+            digit = (words[i] >> shift) & mask
+            sorted_words[position[digit]] = words[i]
+            position[digit] += 1
+        words, sorted_words = sorted_words, words
+    order, before = np.empty(n, np.intp), np.uint64(0)
+    for k in range(n):
+        key, row = words[k] >> half, np.intp(words[k] & np.uint64(0xFFFFFFFF))
+        j = k
+        if key == before:
+            while j > 0 and s[order[j - 1]] > s[row]:
+                order[j] = order[j - 1]
+                j -= 1
+            most_moves -= k - j
+            if most_moves < 0:
+                return order[:0]
+        order[j] = row
+        before = key
+    return order
 
 
 @compiled
@@ -52,23 +101,32 @@ def _unpack(words, s, bits, longest_run):  # type: ignore[no-untyped-def]
 
 
 def argsort(s: Vector, *, stable: bool = False) -> Index:
-    """Row numbers by ascending score; ties by row number if `stable`. Cost: that of ``np.sort``."""
+    """Row numbers by ascending score; ties by row number if `stable`. Cost: a few passes over s, or
+    that of ``np.sort`` if some scores are extreme.
+    """
     n = s.size
     kind: Literal["stable"] | None = "stable" if stable else None
-    if n < _PACKED_FROM:
+    if n < _DIGITS_FROM:
         return np.argsort(s, kind=kind)
-    low, high = s.min(), s.max()
+    low = s.min()
+    with np.errstate(all="ignore"):  # infinite scores, and spans that overflow
+        span = s.max() - low
+    # Integers and insertion keep rows with equal scores in their order: both sorts are stable.
+    order = np.empty(0, np.intp)
+    if n < _DIGITS_TO and 0.0 < (scale := _scale(span, 32)) < np.inf:
+        order = _sort_by_digits(s, low, scale, _MOST_MOVES * n)
     bits = int(n - 1).bit_length()
-    with np.errstate(all="ignore"):  # infinite scores, and spans that overflow or underflow
-        scale = (2.0 ** (64 - bits) - 2.0 ** (64 - bits - 20)) / (high - low)
-    if not (np.isfinite(scale) and scale > 0.0):
-        return np.argsort(s, kind=kind)
-    words = _pack(s, low, scale, np.uint64(bits))
-    words.sort()
-    # Words with equal integers are sorted by row number, and insertion moves no row past an equal
-    # one: the order is stable.
-    order = _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
+    if not order.size and n >= _PACKED_FROM and 0.0 < (scale := _scale(span, 64 - bits)) < np.inf:
+        words = _pack(s, low, scale, np.uint64(bits))
+        words.sort()
+        order = _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
     return order if order.size else np.argsort(s, kind=kind)
+
+
+def _scale(span: float, bits: int) -> float:
+    """The factor from scores of a span to integers of so many bits."""
+    with np.errstate(all="ignore"):  # spans of zero, or close to it
+        return float((2.0**bits - 2.0 ** (bits - 20)) / span)
 
 
 @compiled

@@ -7,11 +7,12 @@ from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-from forerank._typing import Vector
+from forerank._typing import Matrix, Vector
 
 __all__ = [
     "check_choice",
@@ -106,18 +107,20 @@ def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
     return np.unique(y, return_inverse=True)
 
 
-def is_valid_array(X: Any) -> TypeGuard[NDArray[np.floating]]:
-    """Whether X is a NumPy array of rows and columns in single or double precision without NaN or
-    infinity: then scikit-learn's checks, which take longer than some fits, change nothing.
+def is_valid_array(X: Any) -> TypeGuard[Matrix]:
+    """Whether X is a NumPy array or CSR matrix of rows and columns in single or double precision
+    without NaN or infinity: then scikit-learn's checks, which take longer than some fits, change
+    nothing.
 
     False also where the sum of all numbers overflows.
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0:
+    if type(X) not in (np.ndarray, sp.csr_matrix, sp.csr_array) or X.ndim != 2:
         return False
-    if X.dtype != np.float64 and X.dtype != np.float32:
+    if 0 in X.shape or (X.dtype != np.float64 and X.dtype != np.float32):
         return False
+    values = X if isinstance(X, np.ndarray) else X.data
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum()))
+        return bool(np.isfinite(values.sum()))
 
 
 def is_valid_labels(y: Any, n_rows: int) -> bool:

@@ -36,7 +36,7 @@ class TestNewton:
 
     @pytest.mark.parametrize("objective", [AllPairs, Pointwise])
     def test_certificate_is_the_gradient_over_all_rows(self, loss, alpha, objective):
-        n = 8_000
+        n, some = 40_000, slice(4_000)  # enough rows for a start on a sample of them
         X, y = problem(n=n)
         F, design = objective(y, loss), make_design(X)
         result = newton(F, design, np.full(6, alpha), tol=1e-6)
@@ -45,7 +45,7 @@ class TestNewton:
         unit = column_units(F, design).unit
         assert_allclose(
             unit,
-            pair_units(X, y) if objective is AllPairs else np.sqrt((X**2).mean(axis=0)),
+            pair_units(X[some], y[some]) if objective is AllPairs else np.sqrt((X**2).mean(axis=0)),
             rtol=0.2,
         )
         at_zero = np.linalg.norm(design.adjoint(F.at(np.zeros(n)).gradient) / unit)

@@ -80,6 +80,26 @@ def _csr_gram(data, indices, indptr, a, b, n_columns):  # type: ignore[no-untype
     return out
 
 
+@compiled
+def _csr_weighted_gram(data, indices, indptr, index, weight, out):  # type: ignore[no-untyped-def]
+    """Add a matrix whose sum with its transpose is X^T diag(weight) X."""
+    for i in range(weight.size):
+        row = index[i] if index.size else i
+        for k in range(indptr[row], indptr[row + 1]):
+            v, sums = weight[i] * data[k], out[indices[k]]
+            sums[indices[k]] += 0.5 * v * data[k]
+            for m in range(k + 1, indptr[row + 1]):
+                sums[indices[m]] += v * data[m]
+
+
+@compiled
+def _csr_bin_sums(data, indices, indptr, index, weight, bins, out):  # type: ignore[no-untyped-def]
+    for i in range(weight.size):
+        row, sums, v = index[i] if index.size else i, out[bins[i]], weight[i]
+        for k in range(indptr[row], indptr[row + 1]):
+            sums[indices[k]] += v * data[k]
+
+
 class CSRDesign(StoredDesign):
     """Rows of a CSR matrix: all of them, or those in `index`."""
 
@@ -128,6 +148,29 @@ class CSRDesign(StoredDesign):
         out = np.zeros((self.n_rows, end - begin))
         _csr_columns(*self._arrays, begin, out)
         return out
+
+    def row_block(self, begin: int, end: int) -> NDArray[np.float64]:
+        *arrays, index = self._arrays
+        out = np.zeros((end - begin, self.n_columns))
+        rows = index[begin:end] if index.size else np.arange(begin, end)
+        _csr_columns(*arrays, rows, 0, out)
+        return out
+
+    @property
+    def gram_cost(self) -> float:
+        return min((self._n_entries / max(self.n_rows, 1)) ** 2, super().gram_cost)
+
+    def weighted_gram(self, weight: Vector) -> NDArray[np.float64]:
+        if self.gram_cost == super().gram_cost:
+            return super().weighted_gram(weight)
+        out = np.zeros((self.n_columns, self.n_columns))
+        _csr_weighted_gram(*self._arrays, weight, out)
+        return out + out.T
+
+    def bin_sums(self, weight: Vector, bins: Index, n_bins: int) -> NDArray[np.float64]:
+        sums = np.zeros((n_bins, self.n_columns))
+        _csr_bin_sums(*self._arrays, weight, bins, sums)
+        return sums
 
     def row_matrix(self) -> Matrix:
         data, indices, indptr, _ = self._arrays

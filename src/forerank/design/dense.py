@@ -76,6 +76,11 @@ class DenseDesign(StoredDesign):
         part = X[:, begin:end]
         return np.ascontiguousarray(part if self.has_single_rows else part[index], dtype=float)
 
+    def row_block(self, begin: int, end: int) -> NDArray[np.float64]:
+        X, index = self._arrays
+        part = X[begin:end] if self.has_single_rows else X[index[begin:end]]
+        return np.ascontiguousarray(part, dtype=float)
+
     def row_matrix(self) -> Matrix:
         return self._arrays[0]
 
@@ -133,6 +138,9 @@ class FortranDesign(StoredDesign):
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         return np.ascontiguousarray(self._arrays[0][begin:end].T, dtype=float)
+
+    def row_block(self, begin: int, end: int) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._arrays[0][:, begin:end].T, dtype=float)
 
     def row_matrix(self) -> Matrix:
         return np.ascontiguousarray(self._arrays[0].T)

@@ -72,7 +72,8 @@ def find_equal_rows(X: Matrix, key: NDArray[np.integer]) -> EqualRows | None:
     n = X.shape[0]
     size = int(_SAMPLE_ROOTS * np.sqrt(n))
     if size < n:
-        sample = np.unique(np.random.default_rng(0).integers(n, size=size))
+        sample = np.sort(np.random.default_rng(0).integers(n, size=size))
+        sample = sample[np.diff(sample, prepend=-1) > 0]
         repeated = sample.size - int(_sets(_hashes(X[sample], key[sample])).max()) - 1
         if repeated < _FEWEST_REPEATED:
             return None

@@ -9,11 +9,17 @@ from forerank.design.base import Design
 __all__ = ["ExtraRowDesign", "InterceptDesign", "StandardisedDesign", "standardise"]
 
 
+# Mean of a column, in its unit, up to which it may be subtracted from sums of products: twelve
+# digits are left.
+_LARGEST_MEAN = 100.0
+
+
 class StandardisedDesign(Design):
     """(X - 1 mean^T) / unit for a design X, at the cost of the products with X."""
 
     def __init__(self, design: Design, mean: Vector, unit: Vector) -> None:
         self._design, self._mean, self._unit = design, mean, unit
+        self._divides = bool((unit != 1.0).any())
         self.n_rows, self.n_columns = design.n_rows, design.n_columns
 
     @property
@@ -39,6 +45,32 @@ class StandardisedDesign(Design):
 
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         return (self._design.columns(begin, end) - self._mean[begin:end]) / self._unit[begin:end]
+
+    def row_block(self, begin: int, end: int) -> NDArray[np.float64]:
+        out = self._design.row_block(begin, end) - self._mean
+        if self._divides:
+            out /= self._unit
+        return out
+
+    @property
+    def gram_cost(self) -> float:
+        return self._design.gram_cost
+
+    def weighted_gram(self, weight: Vector) -> NDArray[np.float64]:
+        mean, unit = self._mean, self._unit
+        if np.any(np.abs(mean) > _LARGEST_MEAN * unit):
+            return super().weighted_gram(weight)
+        gram = self._design.weighted_gram(weight)
+        if mean.any():
+            product = np.outer(mean, self._design.adjoint(weight) - (0.5 * weight.sum()) * mean)
+            gram -= product + product.T
+        return gram / unit / unit[:, None]
+
+    def bin_sums(self, weight: Vector, bins: Index, n_bins: int) -> NDArray[np.float64]:
+        sums = self._design.bin_sums(weight, bins, n_bins)
+        if self._mean.any():
+            sums -= np.outer(np.bincount(bins, weight, n_bins), self._mean)
+        return sums / self._unit
 
 
 class InterceptDesign(Design):
@@ -77,6 +109,18 @@ class InterceptDesign(Design):
     def columns(self, begin: int, end: int) -> NDArray[np.float64]:
         inner = self.design.columns(begin, min(end, self.n_columns - 1))
         return np.column_stack([inner, np.ones(self.n_rows)]) if end == self.n_columns else inner
+
+    def row_block(self, begin: int, end: int) -> NDArray[np.float64]:
+        return np.column_stack([self.design.row_block(begin, end), np.ones(end - begin)])
+
+    @property
+    def gram_cost(self) -> float:
+        return self.design.gram_cost + self.n_columns
+
+    def weighted_gram(self, weight: Vector) -> NDArray[np.float64]:
+        with_ones = np.append(self.design.adjoint(weight), weight.sum())
+        inner = self.design.weighted_gram(weight)
+        return np.column_stack([np.vstack([inner, with_ones[:-1]]), with_ones])
 
 
 class ExtraRowDesign(Design):

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forerank._sorting import argsort
 from forerank._text import counted
 from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import (
@@ -398,7 +399,7 @@ def prevalence_thresholds(
         if above.size == 0 or above[0] <= tied[0]:
             above = np.min(scores, where=scores > tied, initial=np.inf, keepdims=True)
     else:
-        order = np.argsort(scores)
+        order = argsort(scores)
         if weight is not None:
             order = order[weight[order] > 0.0]
         ascending = scores[order]

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from forerank import losses, pairsums
 from forerank._typing import Index, Vector
+from forerank.design import Design
 from forerank.losses import Loss, SmoothedHinge, Squared, get_loss
 from forerank.objectives.base import Linearization
 from forerank.pairsums import PairBlocks
 from forerank.pairsums.binned import binned_hessian
+from forerank.pairsums.factored import EqualScorePairs
 
 __all__ = ["AllPairs"]
 
@@ -35,6 +37,8 @@ _PAIR_SUMS: dict[type[Loss], Callable[[PairBlocks, Vector, Any], Linearization]]
     Squared: lambda blocks, s, _: pairsums.SquaredPairs(blocks, s),
 }
 
+# Losses whose sums at equal scores are exact for any of them.
+_EXACT = (losses.SquaredHinge, losses.Logistic, losses.Exponential, Squared)
 # Blocks up to which bins are made for each.
 _FEW_BLOCKS = 16
 
@@ -88,20 +92,30 @@ class AllPairs:
 
     def at(self, s: Vector) -> Linearization:
         """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (others)."""
+        if self._is_equal(s):
+            return EqualScorePairs(self.blocks, self.loss)
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X, approximately. Cost: N d + N d^2 / 2 for few groups."""
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X, approximately. Cost: N d + N d^2 / 2 for few groups."""
+        if self._is_equal(s):
+            return EqualScorePairs(self.blocks, self.loss).hessian(design)
         if isinstance(self.loss, losses.Exponential) or self.blocks.n_blocks > _FEW_BLOCKS:
             here: Any = self.at(s)
+            X = design.columns(0, design.n_columns)
             return X.T @ here.curvature_matrix(X)
-        return binned_hessian(self.blocks, s, self.loss.slope, X)
+        return binned_hessian(self.blocks, s, self.loss.slope, design)
+
+    def _is_equal(self, s: Vector) -> bool:
+        """Whether the scores are equal, as at the start of a fit, under a loss that allows it."""
+        if type(self.loss) not in _EXACT or not s.size or not abs(s[0]) < np.inf:
+            return False
+        return s[0] == s[-1] and bool((s == s[0]).all())
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0, where all pairs have the same slope."""
-        blocks = self.blocks
-        slope = self.loss.slope(0.0) / blocks.total_weight
-        return blocks.add_to_rows(blocks.weight * blocks.opposite_weight() * slope)
+        slope = float(self.loss.slope(0.0)) / self.blocks.total_weight
+        return slope * self.blocks.opposite_weights(-1.0)
 
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, AllPairs] | None":
         """Rows with an unbiased version of the objective on them; see `PairBlocks.sample`."""

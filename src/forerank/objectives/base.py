@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from forerank._typing import Index, Vector
+from forerank.design import Design
 
 __all__ = [
     "Curved",
@@ -64,8 +65,8 @@ class SmoothObjective(Differentiable, Protocol):
     def at(self, s: Vector) -> Curved:
         """Value, gradient and curvature at the scores s."""
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X with a row for each score, approximately."""
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X, approximately."""
 
     def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, SmoothObjective] | None":
         """About `size` rows and an unbiased version of F on them; None if that saves little."""

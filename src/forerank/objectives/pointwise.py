@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from forerank._typing import Index, Mask, Vector
+from forerank.design import Design
 from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
-from forerank.pairsums.binned import weighted_gram
 
 __all__ = ["Pointwise", "Profiled"]
 
@@ -78,9 +78,9 @@ class Pointwise:
         margin = np.where(self.positive, s, -s)
         return PointwiseLinearization(self.loss, margin, self.positive, self.mean_weight)
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X. Cost: N d^2 / 2."""
-        return weighted_gram(X, self.at(s).curvature_diagonal())
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X. Cost: N d^2 / 2."""
+        return design.weighted_gram(self.at(s).curvature_diagonal())
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0."""
@@ -182,8 +182,9 @@ class Profiled:
         there.gradient = gradient
         return there
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X."""
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X."""
+        X = design.columns(0, design.n_columns)
         return X.T @ self.at(s).curvature_matrix(X)
 
     def gradient_at_zero(self) -> Vector:

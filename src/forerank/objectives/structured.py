@@ -25,6 +25,7 @@ from scipy.special import digamma
 from forerank._kernels import compiled
 from forerank._sorting import largest
 from forerank._typing import Index, Mask, Vector
+from forerank.design import Design
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
 __all__ = [
@@ -250,8 +251,9 @@ class AnchoredHinge:
         """Value and subgradient (and curvature, where smoothed) at the scores s."""
         return _AnchoredLinearization(self._rows.at(s - s[self._anchor]), self._anchor)
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X."""
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X."""
+        X = design.columns(0, design.n_columns)
         return X.T @ self.at(s).curvature_matrix(X)
 
     def gradient_at_zero(self) -> Vector:

@@ -10,86 +10,104 @@ equally wide, since rare columns occur in rows with extreme scores.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 
 from forerank._kernels import compiled
-from forerank._typing import Index, Vector
+from forerank._typing import Vector
+from forerank.design import Design
 from forerank.pairsums.blocks import PairBlocks
 
-__all__ = ["add_to_bins", "binned_hessian", "weighted_gram"]
+__all__ = ["add_to_bins", "binned_hessian"]
 
 # Bins of a block with equally many scores, and as many of equal width for the extreme scores; the
 # scores from which the former are estimated.
 _N_BINS = 64
-_SCORES_FOR_LIMITS = 4096
+_SCORES_FOR_LIMITS = 1024
 # Least width of a bin, in units of scores, so that differences of slopes are not rounding error.
 _LEAST_WIDTH = 1e-4
 
 
-def weighted_gram(X: Vector, weight: Vector) -> Vector:
-    """X^T diag(weight) X for weights that are not negative."""
-    scaled = X * np.sqrt(weight)[:, None]
-    upper = dsyrk(1.0, scaled.T)
-    return upper + np.triu(upper, 1).T
-
-
 def binned_hessian(
-    blocks: PairBlocks, s: Vector, slope: Callable[[Vector], Vector], X: Vector
+    blocks: PairBlocks, s: Vector, slope: Callable[[Vector], Vector], design: Design
 ) -> Vector:
     """X^T F'' X for the mean over pairs of a loss with this slope; scores are rounded to bins.
 
-    X has a row for each score. The curvature of two bins is the mean over their widths, so it may
-    have jumps. Cost: N d + N d^2 / 2.
+    The curvature of two bins is the mean over their widths, so it may have jumps. Cost: a product
+    with X, and `design.weighted_gram`.
     """
-    d = X.shape[1]
-    weight, cross = np.zeros(blocks.n_rows), np.zeros((d, d))
+    weight, cross = np.zeros(blocks.n_rows), np.zeros((design.n_columns, design.n_columns))
     for k in range(blocks.n_blocks):
+        block = _BinnedBlock(blocks, k, s, slope)
+        weight[block.rows] += block.curvature
+        cross += block.cross(design)
+    return (design.weighted_gram(weight) - cross - cross.T) / blocks.total_weight
+
+
+class _BinnedBlock:
+    """A block of pairs with its scores in bins, separate ones for the lower and the upper half.
+
+    `curvature` is the diagonal of F'' for the `rows` of the block.
+    """
+
+    def __init__(
+        self, blocks: PairBlocks, k: int, s: Vector, slope: Callable[[Vector], Vector]
+    ) -> None:
         entries = slice(blocks.start[k], blocks.start[k + 1])
         split = blocks.split[k] - blocks.start[k]
-        rows, w = blocks.rows[entries], blocks.weight[entries]
-        t = s[rows]
-        limits = _limits(t)
-        bins = np.searchsorted(limits, t)
-        width = np.maximum(np.diff(limits, prepend=t.min(), append=t.max()), _LEAST_WIDTH)
-        halves = slice(0, split), slice(split, None)
-        sums, centres = zip(
-            *(
-                _bin_sums(X, rows[half], w[half], bins[half], t[half], width.size)
-                for half in halves
-            ),
-            strict=True,
-        )
-        difference = np.subtract.outer(centres[1], centres[0])
+        self.rows, self._weight = blocks.rows[entries], blocks.weight[entries]
+        w, t = self._weight, s[self.rows]
+        lowest, highest = float(t.min()), float(t.max())
+        limits = _limits(t, lowest, highest)
+        width = np.maximum(np.diff(limits, prepend=lowest, append=highest), _LEAST_WIDTH)
+        bins, totals = np.empty(t.size, np.intp), np.zeros((2, 2 * width.size))
+        _find_bins(t, w, split, limits, lowest, highest, bins, totals)
+        centres, totals = totals[1] / np.where(totals[0] > 0.0, totals[0], 1.0), totals[0]
+        lower, upper = slice(0, width.size), slice(width.size, None)
+        difference = np.subtract.outer(centres[upper], centres[lower])
         spread = np.add.outer(width, width)
         ends = difference - 0.5 * spread, difference + 0.5 * spread
-        curvature = (slope(ends[1]) - slope(ends[0])) / spread
-        cross += sums[1][:, :d].T @ (curvature @ sums[0][:, :d])
-        of_bin = curvature.T @ sums[1][:, d], curvature @ sums[0][:, d]
-        for half, total in zip(halves, of_bin, strict=True):
-            weight += np.bincount(rows[half], w[half] * total[bins[half]], weight.size)
-    return (weighted_gram(X, weight) - cross - cross.T) / blocks.total_weight
+        self._bins, self._kernel = bins, (slope(ends[1]) - slope(ends[0])) / spread
+        of_bin = np.concatenate([self._kernel.T @ totals[upper], self._kernel @ totals[lower]])
+        self.curvature = w * of_bin[bins]
+
+    def cross(self, design: Design) -> Vector:
+        """The sum of w_i w_j curvature x_i x_j^T over the pairs."""
+        weight, bins = np.zeros(design.n_rows), np.zeros(design.n_rows, np.intp)
+        weight[self.rows], bins[self.rows] = self._weight, self._bins
+        n_bins = self._kernel.shape[0]
+        sums = design.bin_sums(weight, bins, 2 * n_bins)
+        return sums[n_bins:].T @ (self._kernel @ sums[:n_bins])
 
 
-def _limits(t: Vector) -> Vector:
+@compiled
+def _find_bins(t, w, split, limits, lowest, highest, bins, totals):  # type: ignore[no-untyped-def]
+    """Fill the bin of each score, of the lower or (from `split`) of the upper half, and for each
+    bin its weight and its weighted sum of scores.
+
+    A table has the first bin of each of 1024 intervals of equal width.
+    """
+    scale = 1023.0 / (highest - lowest) if highest > lowest else 0.0
+    first, b = np.empty(1024, np.intp), 0
+    for k in range(1024):
+        while b < limits.size and (limits[b] - lowest) * scale < k - 1e-6:
+            b += 1
+        first[k] = b
+    for e in range(t.size):
+        b = first[np.intp((t[e] - lowest) * scale)]
+        while b < limits.size and limits[b] < t[e]:
+            b += 1
+        if e >= split:
+            b += limits.size + 1
+        bins[e] = b
+        totals[0, b] += w[e]
+        totals[1, b] += w[e] * t[e]
+
+
+def _limits(t: Vector, lowest: float, highest: float) -> Vector:
     """The scores between bins."""
     some = np.sort(t[:: max(1, t.size // _SCORES_FOR_LIMITS)])
     share = np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1]
-    lowest, highest = t.min(), t.max()
     equal = lowest + share * (highest - lowest)
     return np.unique(np.concatenate([some[(share * some.size).astype(int)], equal]))
-
-
-def _bin_sums(
-    X: Vector, rows: NDArray, w: Vector, bins: Index, t: Vector, n_bins: int
-) -> tuple[Vector, Vector]:
-    """Weighted sums of the rows of X in each bin, with their weight as the last column, and the
-    mean score of each bin.
-    """
-    sums = np.zeros((n_bins, X.shape[1] + 1))
-    add_to_bins(X, rows, w, bins, sums)
-    total = np.bincount(bins, w * t, n_bins)
-    return sums, total / np.where(sums[:, -1] > 0.0, sums[:, -1], 1.0)
 
 
 @compiled

@@ -74,10 +74,21 @@ class PairBlocks:
         """-1 for lower entries, 1 for upper ones."""
         return np.repeat(np.tile([-1.0, 1.0], self.n_blocks), self.half_size)
 
-    def opposite_weight(self) -> Vector:
-        """The weight of the other half of each entry's block; negative for lower entries."""
-        totals = np.add.reduceat(self.weight, self.half_start).reshape(-1, 2)
-        return np.repeat(np.column_stack([-totals[:, 1], totals[:, 0]]).ravel(), self.half_size)
+    @cached_property
+    def half_weight(self) -> Vector:
+        """Row b: the weight of the lower and of the upper half of block b."""
+        return np.add.reduceat(self.weight, self.half_start).reshape(-1, 2)
+
+    def opposite_weights(self, sign: float) -> Vector:
+        """For each row, the sum of the weights of its pairs, times `sign` where it is the lower."""
+        lower, upper = self.half_weight.T
+        if self.n_blocks == 1:
+            out, split = np.zeros(self.n_rows), self.split[0]
+            out[self.rows[:split]] = sign * upper * self.weight[:split]
+            out[self.rows[split:]] = lower * self.weight[split:]
+            return out
+        opposite = np.repeat(np.column_stack([sign * upper, lower]).ravel(), self.half_size)
+        return self.add_to_rows(self.weight * opposite)
 
     def add_to_rows(self, by_entry: Vector) -> Vector:
         """The sum of the entries of each row."""
@@ -99,11 +110,8 @@ class PairBlocks:
         if size > 0.5 * self.n_rows:
             return None
         if self.n_blocks == 1:
-            split, end = int(self.split[0]), int(self.start[1])
-            entries = np.zeros(end, dtype=bool)
-            entries[_draw(0, split, max(size // 2, size - (end - split)), rng)] = True
-            entries[_draw(split, end, max(size // 2, size - split), rng)] = True
-        elif self.n_blocks > _MANY_BLOCKS:
+            return self._sample_of_one_block(size, rng)
+        if self.n_blocks > _MANY_BLOCKS:
             sizes = np.diff(self.start)
             order = rng.permutation(self.n_blocks)
             drawn = np.zeros(self.n_blocks, dtype=bool)
@@ -114,6 +122,21 @@ class PairBlocks:
             rows[_draw(0, self.n_rows, size, rng)] = True
             entries = rows[self.rows]
         return self._restricted_to(entries)
+
+    def _sample_of_one_block(
+        self, size: int, rng: np.random.Generator
+    ) -> "tuple[Index, PairBlocks]":
+        """Rows of the only block, up to half of `size` from either side if both have as many."""
+        split, end = int(self.split[0]), int(self.start[1])
+        lower = _draw(0, split, max(size // 2, size - (end - split)), rng)
+        upper = _draw(split, end, max(size // 2, size - split), rng)
+        drawn = np.concatenate([lower, upper])
+        n, weight = drawn.size, self.weight[drawn]
+        start, sides = np.array([0, n]), np.array([lower.size])
+        total = _total_weight(weight, start, sides)
+        number = np.arange(n, dtype=self.rows.dtype)
+        blocks = PairBlocks(number, weight, start, sides, total, n, 0, self.unweighted)
+        return self.rows[drawn].astype(np.intp), blocks
 
     def _restricted_to(self, chosen: Mask) -> "tuple[Index, PairBlocks] | None":
         """The blocks of the chosen entries, without those that lose a side."""
@@ -161,15 +184,17 @@ class PairBlocks:
         unweighted = weight is None
         weight = np.ones(rows.size) if weight is None else weight[rows]
         total = _total_weight(weight, start, split)
-        n_unpaired = n - int(np.count_nonzero(np.bincount(rows, minlength=n)))
+        # The rows of a single block are different ones.
+        n_paired = rows.size if split.size == 1 else np.count_nonzero(np.bincount(rows))
+        n_unpaired = n - int(n_paired)
         return cls(rows, weight, start, split, total, n, n_unpaired, unweighted)
 
 
-def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> Index | slice:
-    """`size` different numbers from begin .. end - 1, or all of them."""
+def _draw(begin: int, end: int, size: int, rng: np.random.Generator) -> Index:
+    """`size` different numbers from begin .. end - 1, or all of them, in ascending order."""
     if end - begin <= size:
-        return slice(begin, end)
-    return begin + rng.choice(end - begin, size, replace=False, shuffle=False)
+        return np.arange(begin, end)
+    return begin + np.sort(rng.choice(end - begin, size, replace=False, shuffle=False))
 
 
 def _total_weight(weight: Vector, start: NDArray[np.int64], split: NDArray[np.int64]) -> float:

@@ -279,9 +279,13 @@ class HingePairs:
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
-        out = np.zeros(self._blocks.n_rows)
-        np.add.at(out, self._rows, 2.0 * self._scale * self._weight * self._m0)
-        return out
+        by_entry = 2.0 * self._scale * self._weight * self._m0
+        if self._blocks.n_blocks == 1:
+            out = np.zeros(self._blocks.n_rows)
+            out[self._rows] = by_entry
+            return out
+        sums = np.bincount(self._rows, by_entry, self._blocks.n_rows)
+        return sums.astype(float, copy=False)
 
 
 class SmoothedHingePairs:

@@ -7,13 +7,18 @@ from forerank._typing import Vector
 
 __all__ = ["Metric"]
 
+# Smallest factor by which the Hessian is reduced: a step may lead where there is no curvature.
+_SMALLEST_SCALE = 0.01
+
 
 class Metric:
     """A Hessian at some weights, plus a penalty, with the updates of BFGS from the steps since.
 
-    The updates make it exact along the steps, also where the curvature has changed. Called with a
-    vector, it returns the product of its inverse with it. Cost: d^3 / 3 for the Cholesky factor,
-    d^2 for a product.
+    The updates make it exact along the steps, also where the curvature has changed. Where the first
+    step finds a smaller curvature than that of the Hessian, all of it is reduced by this factor:
+    from equal scores on, the curvature of most losses decreases everywhere. Called with a vector,
+    it returns the product of its inverse with it. Cost: d^3 / 3 for the Cholesky factor, d^2 for a
+    product.
 
     Parameters
     ----------
@@ -30,6 +35,7 @@ class Metric:
         self._hessian = hessian
         # Steps, and the changes of the gradient over them.
         self._steps: list[tuple[Vector, Vector]] = []
+        self._scale = 1.0
         self._set_factor(penalty)
 
     def _set_factor(self, penalty: Vector) -> None:
@@ -53,13 +59,17 @@ class Metric:
         if penalty is not self._penalty:
             change = penalty - self._penalty
             steps, self._steps = self._steps, []
+            self._set_factor(penalty)
             for step, of_gradient in steps:
                 self.update(step, of_gradient + change * step)
-            self._set_factor(penalty)
 
     def update(self, step: Vector, change: Vector) -> None:
         """Use that the gradient, penalty included, changed by `change` over a step."""
-        if float(step @ change) > 0.0:
+        found = float(step @ change)
+        if found > 0.0:
+            expected = float(step @ (self._hessian @ step) + self._penalty @ step**2)
+            if not self._steps and expected > 0.0:
+                self._scale = min(1.0, max(found, _SMALLEST_SCALE * expected) / expected)
             self._steps.append((step, change))
 
     def __call__(self, r: Vector) -> Vector:
@@ -72,6 +82,7 @@ class Metric:
                 out = r / self._diagonal
         else:
             out = dpotrs(self._factor, r, lower=1)[0]
+        out /= self._scale
         for (step, change), share in zip(self._steps, reversed(shares), strict=True):
             out += (share - float(change @ out) / float(step @ change)) * step
         return out

@@ -19,8 +19,7 @@ separable classes both gradient and objective go to zero, and a warm start from 
 satisfies the first rule at once; the second has the same meaning from any start.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,41 +27,43 @@ from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.base import CONTINUOUS_GRADIENT, CURVATURE, solver
+from forerank.solvers.hessian import (
+    Preconditioner,
+    hessian_is_small,
+    hessian_metric,
+    make_preconditioner,
+    mean_curvature,
+)
 from forerank.solvers.metric import Metric
+from forerank.solvers.problem import Point, Problem
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
-from forerank.solvers.units import Units, column_units
+from forerank.solvers.units import Units, column_units, small_hessian_cost, starts_at_zero
 
 __all__ = ["newton"]
 
-Preconditioner = Callable[[Vector], Vector]
-
-# Rows of each sample as a fraction of the rows of the next one, and the fewest rows of a sample.
-SAMPLE_FRACTION = 1 / 8
-SMALLEST_SAMPLE = 800
 # Relative gradient norm to which samples are solved; below it their sampling error dominates. Also
 # that of fits for larger penalties.
 _SAMPLE_TOL = 0.03
-# The sampled Hessian is used if its d x d entries are at most this many per row of X, or this many
-# in all.
-_HESSIAN_ENTRIES_PER_ROW = 3
-_SMALL_HESSIAN = 40_000
 # Decrease that may still be predicted at the end, relative to tol times the objective:
 # with the tolerance of 3e-3 of a search it is 1 % of the objective, where measures hardly change.
 _DECREASE = 3.0
 # Ratio of the penalties from which a fit with a diagonal starts, about that of a path of ten.
 _PENALTY_RATIO = 10.0
-# Entries of X up to which the Hessian is taken over all rows. Above, the rows of the sample for it:
-# so many numbers in their copy per row of X, but at least and at most so many rows per column.
-_SMALL_DATA = 150_000
-_COPY_PER_ROW = 12
-_FEWEST_PER_COLUMN = 4
-_MOST_PER_COLUMN = 64
 # Steps after which the Hessian is computed anew; in a fit of its own, conjugate gradients take over
 # then. On a path it also serves the next penalties, so that its age matters more.
 _MOST_STEPS = 8
 _MOST_STEPS_ON_PATH = 6
+# Steps after which a Hessian over all rows is computed anew.
+_MOST_STEPS_OF_ALL_ROWS = 4
+# Slope at the end of a step, relative to that at its begin, above which the step is lengthened. An
+# evaluation of the objective costs as much as two products with X of about this many entries per
+# row; with fewer, only steps that hardly change the slope are lengthened.
+_STEEP, _NEARLY_AS_STEEP = 0.3, 0.6
+_ENTRIES_PER_EVALUATION = 25
 # Ratio of its curvature to the true one above which it is not used to predict a decrease.
 _OUTDATED = 2.0
+# Steps of the metric, no new one, and the slope, for smoothed hinges.
+_RULES_OF_CG = (_MOST_STEPS, False, _STEEP)
 # Factor by which conjugate gradients reduce the residual of the Newton equation; most iterations.
 _CG_ACCURACY = 0.3
 _MAX_CG = 250
@@ -96,90 +97,56 @@ def newton(
     """
     units = units or column_units(objective, design)
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
-    reference, scores, n_iter = problem.reference_norm(), None, 0
-    if start is None and _hessian_is_small(units.design):
-        w = _start_from_sample(problem, tol, np.random.default_rng(0))
-    elif start is None:
-        w, scores, n_iter = _start_from_larger_penalties(problem, tol, reference)
+    zero = units.reference_gradient(objective, units.design)
+    reference = float(np.linalg.norm(zero))
+    point = None if design.has_intercept else problem.zero_point(zero)
+    n_iter, metric = 0, None
+    if start is not None:
+        w, point = units.to_standardised(start), None
+    elif hessian_is_small(units.design):
+        w, metric = _start_from_sample(problem, tol, np.random.default_rng(0))
+        point = None if w.any() else point
     else:
-        w = units.to_standardised(start)
-    result, _ = newton_iterations(
-        problem, w, tol, None, gradient_norm, scores=scores, reference=reference
+        w, point, n_iter = _start_from_larger_penalties(problem, tol, reference, point)
+    result, _, _ = _iterations(
+        problem, w, tol, None, gradient_norm, point=point, reference=reference, of_sample=metric
     )
     return units.to_columns(replace(result, n_iter=n_iter + result.n_iter))
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Objective and penalty on all rows or a sample of them, with columns in their own units."""
-
-    objective: SmoothObjective
-    design: Design
-    penalty: Vector
-    max_iter: int
-    progress: Progress
-    units: Units
-
-    @classmethod
-    def of(cls, objective: SmoothObjective, units: Units, max_iter: int) -> "Problem":
-        """The problem without a penalty."""
-        design = units.design
-        return cls(objective, design, np.zeros(design.n_columns), max_iter, Progress(), units)
-
-    def penalised(self, alpha: float | Vector, progress: Progress) -> "Problem":
-        """The problem with a penalty on the weights of the original columns."""
-        penalty = np.broadcast_to(alpha, (self.design.n_columns,)).astype(float)
-        if np.ndim(alpha) == 0 and self.design.has_intercept:
-            penalty[-1] = 0.0
-        return replace(self, penalty=self.units.penalty(penalty), progress=progress)
-
-    def reference_norm(self) -> float:
-        """The gradient norm at zero weights."""
-        return self.units.reference_norm(self.objective, self.design)
-
-    def sample(self, size: int, rng: np.random.Generator) -> "Problem | None":
-        """The problem on about `size` rows, or None where a sample would save little."""
-        drawn = self.objective.sample(size, rng)
-        if drawn is None:
-            return None
-        rows, objective = drawn
-        return replace(self, objective=objective, design=self.design.rows(rows))
-
-    def next_sample(self, rng: np.random.Generator) -> "Problem | None":
-        """The sample from which these rows start, or None where there are too few rows for it."""
-        size = int(self.design.n_rows * SAMPLE_FRACTION)
-        return self.sample(size, rng) if size >= SMALLEST_SAMPLE else None
-
-
-def _start_from_sample(problem: Problem, tol: float, rng: np.random.Generator) -> Vector:
-    """The minimiser over a sample of the rows, or zero for few rows."""
-    sample = problem.next_sample(rng)
+def _start_from_sample(
+    problem: Problem, tol: float, rng: np.random.Generator
+) -> tuple[Vector, Metric | None]:
+    """The minimiser over a sample of the rows and the latest metric there, or zero for few rows."""
+    sample = None if starts_at_zero(problem.design) else problem.next_sample(rng)
     if sample is None:
-        return np.zeros(problem.design.n_columns)
-    start = _start_from_sample(sample, tol, rng)
-    return newton_iterations(sample, start, max(tol, _SAMPLE_TOL), None)[0].w
+        return np.zeros(problem.design.n_columns), None
+    start, metric = _start_from_sample(sample, tol, rng)
+    result, latest, _ = _iterations(sample, start, max(tol, _SAMPLE_TOL), None, of_sample=metric)
+    return result.w, latest if isinstance(latest, Metric) else None
 
 
 def _start_from_larger_penalties(
-    problem: Problem, tol: float, reference: float
-) -> tuple[Vector, Vector, int]:
-    """The minimiser for a penalty `_PENALTY_RATIO` times as large, its scores, and the iterations.
+    problem: Problem, tol: float, reference: float, point: Point | None
+) -> tuple[Vector, Point | None, int]:
+    """The minimiser for a penalty `_PENALTY_RATIO` times as large, what is known there, and the
+    iterations; from the `point` of zero weights.
 
     It starts from the minimiser for a penalty that is larger again by this factor, and so on, up to
     the curvature at zero. Zero weights where the penalty is zero, or that large already.
     """
-    w, scores, n_iter = np.zeros(problem.design.n_columns), np.zeros(problem.design.n_rows), 0
+    w, n_iter = np.zeros(problem.design.n_columns), 0
     some = problem.penalty[problem.penalty > 0.0]
     if some.size:
-        largest = _mean_curvature(problem, w) / float(np.median(some))
+        largest = mean_curvature(problem, w) / float(np.median(some))
         n_penalties = int(np.log(max(largest, 1.0)) / np.log(_PENALTY_RATIO))
         for k in range(n_penalties, 0, -1):
             larger = replace(problem, penalty=_PENALTY_RATIO**k * problem.penalty)
-            result, _ = newton_iterations(
-                larger, w, max(tol, _SAMPLE_TOL), None, scores=scores, reference=reference
+            result, _, point = _iterations(
+                larger, w, max(tol, _SAMPLE_TOL), None, point=point, reference=reference
             )
-            w, scores, n_iter = result.w, result.scores, n_iter + result.n_iter
-    return w, scores, n_iter
+            w, n_iter = result.w, n_iter + result.n_iter
+    return w, point, n_iter
 
 
 def newton_iterations(
@@ -197,15 +164,37 @@ def newton_iterations(
 
     `scores` (X w) and `reference` (gradient norm at zero) may be passed if known.
     """
+    point = None if scores is None else Point(scores)
+    return _iterations(
+        problem, w, tol, precondition, gradient_norm,
+        point=point, reference=reference, on_path=on_path,
+    )[:2]  # fmt: skip
+
+
+def _iterations(
+    problem: Problem,
+    w: Vector,
+    tol: float,
+    precondition: Preconditioner | None,
+    gradient_norm: float = 0.0,
+    *,
+    point: Point | None = None,
+    reference: float | None = None,
+    of_sample: Metric | None = None,
+    on_path: bool = False,
+) -> tuple[SolverResult, Preconditioner | None, Point]:
+    """`newton_iterations`, and what is known at the minimiser.
+
+    `point` is what is known at the start. `of_sample` is a metric over a sample of the rows, which
+    is used to predict the decrease from w alone.
+    """
     objective, design, penalty = problem.objective, problem.design, problem.penalty
-    s = design.scores(w) if scores is None else scores
-    here = objective.at(s)
-    if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
-        w, s = np.zeros(w.size), np.zeros(s.size)
-        here = objective.at(s)
+    w, s, here, adjoint = _first(problem, w, point)
+    del point
     reference = problem.reference_norm() if reference is None else reference
-    gradient = design.adjoint(here.gradient) + penalty * w
+    gradient = adjoint + penalty * w
     by_metric = gradient_norm == 0.0
+    most_steps, is_renewed, steep = _rules(design, on_path) if by_metric else _RULES_OF_CG
     if isinstance(precondition, Metric):
         precondition.change_penalty(penalty)
     for iteration in range(problem.max_iter + 1):
@@ -221,54 +210,98 @@ def newton_iterations(
         # Without a penalty the minimum may be zero, at infinity.
         small_decrease = _DECREASE * tol * value if tol > 0.0 and penalty.any() else np.inf
         reached = converged and gap_bound(gradient, penalty, value) <= small_decrease
+        if converged and iteration == 0 and of_sample is not None:
+            decrease = _metric_direction(problem, (w, s, here), gradient, of_sample, np.inf)[2]
+            reached = reached or decrease <= small_decrease
         if reached or iteration == problem.max_iter:
             break
         is_new = precondition is None
         if precondition is None:
-            precondition = _preconditioner(problem, w, here)
+            precondition = make_preconditioner(problem, w, s, here)
         if isinstance(precondition, Metric) and by_metric:
-            check = converged and not is_new
-            p, q, precondition = _metric_direction(problem, w, here, gradient, precondition, check)
+            p, q, decrease, precondition = _metric_direction(
+                problem, (w, s, here), gradient, precondition,
+                small_decrease if converged and not is_new else None,
+            )  # fmt: skip
         else:
             left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
             accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
             p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
-        if converged and -0.5 * float(gradient @ p) <= small_decrease:
+            decrease = -0.5 * float(gradient @ p)
+        if converged and decrease <= small_decrease:
             break
         del here
-        step, here = _line_search(objective, s, q, w, p, penalty, value, float(gradient @ p))
+        slope = float(gradient @ p)
+        step, here = _line_search(objective, s, q, w, p, penalty, value, slope, steep)
         if step == 0.0:
             break
         w = w + step * p
         s += step * q
-        before, gradient = gradient, design.adjoint(here.gradient) + penalty * w
+        before, adjoint = gradient, design.adjoint(here.gradient)
+        gradient = adjoint + penalty * w
         if isinstance(precondition, Metric):
             precondition.update(step * p, gradient - before)
-            if precondition.n_steps >= (_MOST_STEPS_ON_PATH if on_path else _MOST_STEPS):
-                precondition, by_metric = None, by_metric and on_path
+            if precondition.n_steps >= most_steps:
+                precondition, by_metric = None, by_metric and is_renewed
     gap, history = gap_bound(gradient, penalty, value), problem.progress.history
     result = SolverResult(
         w, s, value, optimality, iteration, converged, history, None, gap, GRADIENT_NORM
     )
-    return result, precondition
+    return result, precondition, Point(s, here, adjoint)
+
+
+def _first(
+    problem: Problem, w: Vector, point: Point | None
+) -> tuple[Vector, Vector, Curved, Vector]:
+    """The weights of the start, and there the scores, the objective, and X^T times its gradient."""
+    objective, design = problem.objective, problem.design
+    point = point or Point(design.scores(w))
+    here = point.here or objective.at(point.scores)
+    if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
+        w, point = np.zeros(w.size), Point(np.zeros(design.n_rows))
+        here = objective.at(point.scores)
+    adjoint = design.adjoint(here.gradient) if point.adjoint is None else point.adjoint
+    return w, point.scores, here, adjoint
+
+
+def _rules(design: Design, on_path: bool) -> tuple[int, bool, float]:
+    """Steps after which the metric ends, whether a new one follows, and the slope from which a step
+    is lengthened.
+    """
+    cheap_products = design.n_entries < _ENTRIES_PER_EVALUATION * design.n_rows
+    steep = _NEARLY_AS_STEEP if cheap_products else _STEEP
+    if on_path:
+        return _MOST_STEPS_ON_PATH, True, steep
+    if small_hessian_cost(design):
+        return _MOST_STEPS_OF_ALL_ROWS, True, steep
+    return _MOST_STEPS, False, steep
 
 
 def _metric_direction(
-    problem: Problem, w: Vector, here: Curved, gradient: Vector, metric: Metric, check: bool
-) -> tuple[Vector, Vector, Metric]:
-    """The direction p with metric p = -gradient, its scores X p, and the metric.
+    problem: Problem,
+    state: tuple[Vector, Vector, Curved],
+    gradient: Vector,
+    metric: Metric,
+    small_decrease: float | None,
+) -> tuple[Vector, Vector, float, Metric]:
+    """The direction p with metric p = -gradient, its scores X p, the decrease that is predicted,
+    and the metric; `state` has weights, scores and objective.
 
-    With `check`, a metric from other weights is replaced if it overestimates the curvature along p
-    by a factor of more than `_OUTDATED`: it would underestimate the decrease.
+    With a `small_decrease`, at which the iterations would end, the metric is checked. Where it
+    overestimates the curvature along p by a factor of more than `_OUTDATED`, it underestimates the
+    decrease by this factor, and it is replaced if the decrease is not small.
     """
+    w, s, here = state
     p = -metric(gradient)
-    q = problem.design.scores(p)
-    if check:
+    q, decrease = problem.design.scores(p), -0.5 * float(gradient @ p)
+    if small_decrease is not None:
         curvature = float(q @ here.curvature_product(q)) + float(problem.penalty @ p**2)
-        if -float(gradient @ p) > _OUTDATED * curvature:
-            metric = _hessian_metric(problem, w, here)
-            return _metric_direction(problem, w, here, gradient, metric, False)
-    return p, q, metric
+        if 2.0 * decrease > _OUTDATED * curvature:
+            decrease *= 2.0 * decrease / curvature if curvature > 0.0 else np.inf
+            if decrease > small_decrease:
+                metric = hessian_metric(problem, w, s, here)
+                return _metric_direction(problem, state, gradient, metric, None)
+    return p, q, decrease, metric
 
 
 def _newton_direction(
@@ -319,9 +352,10 @@ def _line_search(
     penalty: Vector,
     value: float,
     slope: float,
+    steep: float = _STEEP,
 ) -> tuple[float, Curved]:
     """Step length by backtracking until the decrease is sufficient (Armijo), then lengthened while
-    the slope along the direction stays steep, as for the logistic loss on separable classes.
+    the slope along the direction stays `steep`, as for the logistic loss on separable classes.
 
     Works on scores alone: an evaluation costs less than a product with X.
     """
@@ -344,7 +378,7 @@ def _line_search(
         return 0.0, objective.at(s)
     for _ in range(5):
         slope_there = float(there.gradient @ q) + linear + 2.0 * step * quadratic
-        if slope_there >= 0.3 * slope:
+        if slope_there >= steep * slope:
             break
         # The root of the slope, extrapolated at its present rate of change.
         longer = step * slope / min(slope - slope_there, 0.25 * slope)
@@ -354,59 +388,3 @@ def _line_search(
             break
         step, there, there_value = longer, beyond, beyond_value
     return step, there
-
-
-def _hessian_is_small(design: Design) -> bool:
-    return design.n_columns**2 <= max(_HESSIAN_ENTRIES_PER_ROW * design.n_rows, _SMALL_HESSIAN)
-
-
-def _is_small_data(design: Design) -> bool:
-    return design.n_rows * design.n_columns <= _SMALL_DATA
-
-
-def _preconditioner(problem: Problem, w: Vector, here: Curved) -> Preconditioner:
-    """The inverse of a sampled Hessian where that is small, else of an estimated diagonal."""
-    if _hessian_is_small(problem.design):
-        return _hessian_metric(problem, w, here)
-    # One number for all columns, which are in their own units: a rare column has a small curvature
-    # because most of its entries are zero, not because its values are small.
-    scale = _mean_curvature(problem, w) + problem.penalty
-    return lambda r: r / scale
-
-
-def _mean_curvature(problem: Problem, w: Vector) -> float:
-    """The mean of the diagonal of X^T F'' X at w, from a sample of the rows."""
-    problem = problem.sample(SMALLEST_SAMPLE, np.random.default_rng(1)) or problem
-    here = problem.objective.at(problem.design.scores(w))
-    return float(_hessian_diagonal(problem.design, here).mean())
-
-
-def _hessian_diagonal(design: Design, here: Curved) -> Vector:
-    """An estimate of the diagonal of X^T F'' X from the diagonal of F''."""
-    weight = here.curvature_diagonal()
-    total = weight.sum()
-    first, diagonal, _ = design.moments(weight)
-    if total > 0.0:
-        # Pairs depend on differences of rows, so the mean does not count. At least a hundredth is
-        # kept: this is the mean of all rows, not that of each row's active pairs.
-        diagonal = np.maximum(diagonal - first**2 / total, 0.01 * diagonal)
-    # A column that is zero in these rows may not be in others: it gets the median curvature.
-    unseen = diagonal <= 1e-12 * diagonal.max(initial=0.0)
-    if unseen.all():
-        return np.ones(diagonal.size)
-    diagonal[unseen] = np.median(diagonal[~unseen])
-    return diagonal
-
-
-def _hessian_metric(problem: Problem, w: Vector, here: Curved) -> Metric:
-    """The Hessian over a sample, its diagonal raised to that over all rows."""
-    design, least = problem.design, np.zeros(problem.design.n_columns)
-    n, d = design.n_rows, design.n_columns
-    size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
-    sample = problem.sample(n if _is_small_data(design) else size, np.random.default_rng(1))
-    if sample is not None:
-        # A column that varies little in the sample has too small a curvature there.
-        least = _hessian_diagonal(design, here)
-        problem, design = sample, sample.design
-    hessian = problem.objective.hessian(design.scores(w), design.columns(0, d))
-    return Metric(hessian, least, problem.penalty)

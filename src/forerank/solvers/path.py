@@ -11,7 +11,9 @@ from forerank._typing import Vector
 from forerank._validation import is_integer
 from forerank.design import Design
 from forerank.objectives.base import SmoothObjective
-from forerank.solvers.newton import Preconditioner, Problem, newton_iterations
+from forerank.solvers.hessian import Preconditioner
+from forerank.solvers.newton import newton_iterations
+from forerank.solvers.problem import Problem
 from forerank.solvers.result import Progress, SolverResult
 from forerank.solvers.units import Units, column_units
 

@@ -22,14 +22,9 @@ from forerank._typing import Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved
 from forerank.solvers.cutting_planes import CuttingPlanes
-from forerank.solvers.newton import (
-    Preconditioner,
-    Problem,
-    _hessian_is_small,
-    _line_search,
-    _start_from_sample,
-    newton_iterations,
-)
+from forerank.solvers.hessian import Preconditioner, hessian_is_small
+from forerank.solvers.newton import _line_search, _start_from_sample, newton_iterations
+from forerank.solvers.problem import Problem
 from forerank.solvers.result import Progress, relative_gap
 from forerank.solvers.units import column_units
 
@@ -234,7 +229,7 @@ class _StageSolver:
     def start_from_sample(self, width: float, max_iter: int) -> Vector:
         """The minimiser over a sample of the rows, or zero for few rows."""
         problem = self._problem(width, max_iter)
-        w = _start_from_sample(problem, 0.0, np.random.default_rng(0))
+        w, _ = _start_from_sample(problem, 0.0, np.random.default_rng(0))
         return self._units.weights_of_columns(w)
 
     def solve(self, width: float, w: Vector, goal: float, max_iter: int) -> tuple[Vector, int]:
@@ -273,7 +268,7 @@ class _StageSolver:
 def _is_affordable(design: Design) -> bool:
     n, d = design.n_rows, design.n_columns
     work = n * min(n, d) ** 2
-    return work <= _DIRECT_WORK and n * d <= _DIRECT_COPY and not _hessian_is_small(design)
+    return work <= _DIRECT_WORK and n * d <= _DIRECT_COPY and not hessian_is_small(design)
 
 
 class _DirectNewton:

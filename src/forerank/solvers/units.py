@@ -24,15 +24,24 @@ from numpy.typing import NDArray
 
 from forerank._typing import Vector
 from forerank.design import Design, standardise
+from forerank.losses import Squared
+from forerank.objectives.allpairs import AllPairs
+from forerank.pairsums.factored import EqualScorePairs
 from forerank.solvers.result import SolverResult
 
-__all__ = ["Units", "column_units"]
+__all__ = ["SMALL_COST", "Units", "column_units", "small_hessian_cost", "starts_at_zero"]
 
 
 # Rows of the sample; their sampling error is far below the order of magnitude.
 _SAMPLE_ROWS = 1_000
 # Numbers in a copy of columns: the number of rows of X, but at least this (1.3 MB).
 _SMALL_COPY = 160_000
+# Rows per column of a sample whose curvature is close to that of all rows: the relative error is
+# about the square root of columns per row, 6 %.
+_ROWS_PER_COLUMN = 256
+# Cost of an iteration or a Hessian over all rows, in the unit of `Design.gram_cost` (about a
+# nanosecond), up to which a sample would save less than its fixed costs.
+SMALL_COST = 1.5e6
 # Ratio of rows times columns to stored entries above which a matrix counts as sparse.
 _DENSE_COST = 4
 # Units of sparse columns are the median unit times a power of this.
@@ -51,11 +60,15 @@ class Units:
         (X - 1 mean^T) / unit; an intercept stays a column of ones.
     mean, unit : arrays of shape (n_columns,)
         The intercept has mean 0 and unit 1.
+    curvature : array of shape (n_columns, n_columns), optional
+        The mean of (x_i - x_j)(x_i - x_j)^T over the pairs of the objective, for rows of the
+        design, where it was computed to find the units.
     """
 
     design: Design
     mean: Vector
     unit: Vector
+    curvature: Vector | None = None
 
     def to_standardised(self, w: Vector) -> Vector:
         """The weights of the standardised columns with the scores of w."""
@@ -82,8 +95,8 @@ class Units:
         with np.errstate(over="ignore", under="ignore"):
             return np.minimum(penalty / self.unit / self.unit, np.finfo(float).max)
 
-    def reference_norm(self, objective: Any, design: Design) -> float:
-        """The norm of the gradient at w = 0 and the best intercept; zero if it is rounding error.
+    def reference_gradient(self, objective: Any, design: Design) -> Vector:
+        """The gradient at w = 0 and the best intercept; zero if it is rounding error.
 
         `objective` and `design` are those of all rows or of a sample.
         """
@@ -92,18 +105,26 @@ class Units:
         # Terms of the size of a column's mean cancel to rounding error.
         size = (np.abs(self.mean) / self.unit + 1.0) * np.abs(g).sum()
         if np.all(np.abs(gradient) <= 10.0 * _ROUNDING * size):
-            return 0.0
-        return float(np.linalg.norm(gradient))
+            return np.zeros(gradient.size)
+        return gradient
+
+    def reference_norm(self, objective: Any, design: Design) -> float:
+        """The norm of `reference_gradient`."""
+        return float(np.linalg.norm(self.reference_gradient(objective, design)))
 
 
 def column_units(objective: Any, design: Design) -> Units:
     """The units of the columns of a design for an objective.
 
     Cost: a pass over a small sample of the rows, and one over all rows where that is not enough.
+    For pairs of few rows, the curvature over all rows.
     """
     centred = design.has_intercept or objective.shift_invariant
-    squared = _without_intercept(objective.squared(), design)
-    found, of_all_rows = _of_sample(squared, design, centred)
+    squared, curvature = _without_intercept(objective.squared(), design), None
+    if isinstance(objective, AllPairs) and starts_at_zero(design):
+        found, curvature, of_all_rows = _of_curvature(objective, design)
+    else:
+        found, of_all_rows = _of_sample(squared, design, centred)
     unseen = ~_varies(*found[:2])
     unseen[unseen.size - design.has_intercept :] = False
     if unseen.any() and not of_all_rows:
@@ -121,7 +142,12 @@ def column_units(objective: Any, design: Design) -> Units:
         mean[-1], unit[-1] = 0.0, 1.0
     if not centred:
         mean[:] = 0.0
-    return Units(standardise(design, mean, unit), mean, unit)
+    if curvature is not None:
+        curvature[unseen, unseen] = (stored * unit**2)[unseen]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            curvature = curvature / unit / unit[:, None]
+        curvature = curvature if np.isfinite(curvature).all() else None
+    return Units(standardise(design, mean, unit), mean, unit, curvature)
 
 
 def _rounded(unit: Vector) -> Vector:
@@ -151,6 +177,43 @@ def _without_intercept(objective: Any, design: Design) -> Any:
     return objective.profiled() if profiled else objective
 
 
+def small_hessian_cost(design: Design) -> bool:
+    """Whether a Hessian over all rows costs about as much as four iterations or less."""
+    return design.gram_cost <= 4.0 * _iteration_cost(design)
+
+
+def starts_at_zero(design: Design) -> bool:
+    """Whether a few iterations over all rows cost less than the start on a sample of them."""
+    few = design.n_rows * _iteration_cost(design) <= SMALL_COST
+    return few and small_hessian_cost(design)
+
+
+def _iteration_cost(design: Design) -> float:
+    """Time per row of two products with X and of a sum over pairs, which costs about as much as a
+    product with 50 entries per row; in the unit of `Design.gram_cost`.
+    """
+    return 50.0 + 2.0 * design.n_entries / max(design.n_rows, 1)
+
+
+def _of_curvature(objective: AllPairs, design: Design) -> tuple[Vector, Vector, bool]:
+    """Means, units and stored shares of the columns, the mean of the products of differences over
+    the pairs, and whether all rows were used.
+    """
+    sample = objective.sample(_ROWS_PER_COLUMN * design.n_columns, np.random.default_rng(1))
+    if sample is not None:
+        objective, design = sample[1], design.rows(sample[0])
+    here = EqualScorePairs(objective.blocks, Squared())
+    share = here.curvature_diagonal()
+    share /= share.sum()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = design.adjoint(share)
+        # Means do not count, and large ones would cancel.
+        curvature = 0.5 * here.hessian(standardise(design, mean, np.ones(mean.size)))
+        square = np.maximum(np.diagonal(curvature), 0.0)
+        found = _with_units(mean, square, design.stored(share))
+    return found, curvature, sample is None
+
+
 def _row_shares(squared: Any, design: Design) -> Vector:
     """The share of each row in the objective."""
     rows = getattr(squared, "row_objective", squared)
@@ -176,6 +239,8 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
             return np.zeros((3, d)), False
         squared, design = sample[1], design.rows(sample[0])
     here, share = squared.at(np.zeros(design.n_rows)), _row_shares(squared, design)
+    if isinstance(here, EqualScorePairs) and here.has_one_block:
+        return _of_halves(here, share, design), size == n
     mean, square = np.empty(d), np.empty(d)
     for begin in range(0, d, width):
         some = slice(begin, min(begin + width, d))
@@ -185,7 +250,17 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
             X = X - mean[some]
         with np.errstate(over="ignore", invalid="ignore"):
             square[some] = 0.5 * here.quadratic_form(X)
-    return _with_units(mean, square, design.moments(share)[2]), size == n
+    return _with_units(mean, square, design.stored(share)), size == n
+
+
+def _of_halves(here: EqualScorePairs, share: Vector, design: Design) -> Vector:
+    """Means, units and stored shares of the columns, from moments of either half of the pairs."""
+    mean = design.adjoint(share)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lower, upper = (design.moments(half, mean) for half in here.half_shares())
+        return _with_units(
+            mean, lower[1] + upper[1] - 2.0 * lower[0] * upper[0], 0.5 * (lower[2] + upper[2])
+        )
 
 
 def _of_all_rows(squared: Any, design: Design, centred: bool) -> Vector:
