@@ -22,7 +22,7 @@ from forerank.losses import Loss, SmoothedHinge, Squared, get_loss
 from forerank.objectives.base import Linearization
 from forerank.pairsums import PairBlocks
 from forerank.pairsums.binned import binned_hessian
-from forerank.pairsums.factored import EqualScorePairs
+from forerank.pairsums.factored import EqualScorePairs, ExponentialPairs
 
 __all__ = ["AllPairs"]
 
@@ -100,6 +100,8 @@ class AllPairs:
         """X^T F''(s) X, approximately. Cost: N d + N d^2 / 2 for few groups."""
         if self._is_equal(s):
             return EqualScorePairs(self.blocks, self.loss).hessian(design)
+        if isinstance(self.loss, losses.Exponential) and self.blocks.n_blocks == 1:
+            return ExponentialPairs(self.blocks, s).hessian(design)
         if isinstance(self.loss, losses.Exponential) or self.blocks.n_blocks > _FEW_BLOCKS:
             here: Any = self.at(s)
             X = design.columns(0, design.n_columns)

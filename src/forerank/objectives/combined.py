@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Index, Vector
+from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.pointwise import Pointwise, Profiled
 
@@ -48,10 +49,10 @@ class Combined:
         """Value, gradient and curvature at the scores s. Cost: those of pairs and points."""
         return CombinedLinearization(self.pairs.at(s), self.points.at(s), self.gamma)
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X, approximately."""
-        of_points = (1.0 - self.gamma) * self.points.hessian(s, X)
-        return self.gamma * self.pairs.hessian(s, X) + of_points
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X, approximately."""
+        of_points = (1.0 - self.gamma) * self.points.hessian(s, design)
+        return self.gamma * self.pairs.hessian(s, design) + of_points
 
     def gradient_at_zero(self) -> Vector:
         """The gradient at s = 0."""

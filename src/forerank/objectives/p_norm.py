@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from forerank._typing import Index, Mask, Vector
+from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 
 __all__ = ["PNorm", "PNormLinearization"]
@@ -54,8 +55,9 @@ class PNorm:
         """Value, gradient and curvature at the scores s. Cost: n."""
         return PNormLinearization(self, s)
 
-    def hessian(self, s: Vector, X: Vector) -> Vector:
-        """X^T F''(s) X for a dense X."""
+    def hessian(self, s: Vector, design: Design) -> Vector:
+        """X^T F''(s) X."""
+        X = design.columns(0, design.n_columns)
         return X.T @ self.at(s).curvature_matrix(X)
 
     def gradient_at_zero(self) -> Vector:

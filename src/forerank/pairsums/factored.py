@@ -31,6 +31,16 @@ class _FactoredPairs:
         """Row b: sums over the lower and the upper half of block b."""
         return np.add.reduceat(by_entry, self._half_start).reshape(-1, 2)
 
+    def _sums_of_halves(self, design: Design, by_entry: Vector) -> Vector:
+        """Sums of the rows of X, times a number by entry, over the lower and the upper half of a
+        single block.
+        """
+        blocks = self._blocks
+        half, weight = np.zeros(blocks.n_rows, np.intp), np.zeros(blocks.n_rows)
+        half[blocks.rows[blocks.split[0] :]] = 1
+        weight[blocks.rows] = by_entry
+        return design.bin_sums(weight, half, 2)
+
     def curvature_matrix(self, U: Vector) -> Vector:
         """F''(s) U for the columns of U."""
         return np.column_stack([self.curvature_product(u) for u in U.T])
@@ -74,6 +84,12 @@ class ExponentialPairs(_FactoredPairs):
         other = self._to_entries(mean[:, 1], mean[:, 0])
         value = self._to_entries(self._block_value, self._block_value)
         return self._blocks.add_to_rows(value * self._share * (entry_u - other))
+
+    def hessian(self, design: Design) -> Vector:
+        """X^T F''(s) X for a single block. Cost: a product with X, and `design.weighted_gram`."""
+        mean = self._sums_of_halves(design, self._share)
+        cross = self._block_value[0] * np.outer(mean[0], mean[1])
+        return design.weighted_gram(self.curvature_diagonal()) - cross - cross.T
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
@@ -175,11 +191,7 @@ class EqualScorePairs(_ConstantCurvature):
         """X^T F''(s) X. Cost: a product with X, and `design.weighted_gram`."""
         blocks = self._blocks
         if blocks.n_blocks == 1:
-            half = np.zeros(blocks.n_rows, np.intp)
-            half[blocks.rows[blocks.split[0] :]] = 1
-            weight = np.zeros(blocks.n_rows)
-            weight[blocks.rows] = blocks.weight
-            sums = design.bin_sums(weight, half, 2)
+            sums = self._sums_of_halves(design, blocks.weight)
         else:
             entries = blocks.weight[:, None] * design.columns(0, design.n_columns)[blocks.rows]
             sums = np.add.reduceat(entries, self._half_start)
