@@ -23,8 +23,8 @@ class PNormPush(TwoClassRanker):
 
     Minimises  (mean over negatives j of (mean over positives i of exp(-(x_i w - x_j w)))^p)^(1/p)
     + alpha/2 ||w||^2. With p = 1 this is `PairwiseRanker("exponential")`, and with p towards
-    infinity `TopPush("exponential")`: between the AUC and the top of the list. Rudin has no root; it
-    matters only where there is a penalty, and gives alpha the same meaning for every p.
+    infinity `TopPush("exponential")`: between the AUC and the top of the list. Rudin has no root;
+    it matters only where there is a penalty, and gives alpha the same meaning for every p.
 
     Parameters
     ----------

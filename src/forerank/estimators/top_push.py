@@ -29,8 +29,9 @@ _PARAMETERS = f"""alpha : float, default=1e-3
         Strength of the penalty alpha/2 ||w||^2.
     solver : {{"newton", "nesterov"}}, default="newton"
         "newton": quadratic models with a working set of negatives; a few expensive iterations. With
-        `qid`, or with more than 6,000 columns and as many positives, the method of multipliers:
-        Newton's method by conjugate gradients on an augmented Lagrangian. "nesterov": the
+        `qid`, or with more than 6,000 columns and as many positives (3,000 beside few negatives),
+        the method of multipliers: Newton's method by conjugate gradients on an augmented
+        Lagrangian. "nesterov": the
         accelerated dual method of li2014 (Algorithm 1), for the squared hinge and the hinge,
         without `qid`; many cheap iterations.
     tol : float, default=1e-4

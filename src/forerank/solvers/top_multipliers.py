@@ -47,6 +47,9 @@ _LEAST_SIGMA = 0.1
 # Factor of sigma, and divisor of the width of the hinge, from one centre to the next: with larger
 # ones many rows change sides, and a centre takes more steps.
 _SIGMA_FACTOR = 1.5
+# The factor of sigma where the preconditioner leaves out free negatives: conjugate gradients take
+# more iterations the larger it is.
+_SLOW_FACTOR = 1.2
 # Width, in units of the margin, over which the hinge is rounded at first, and the least one.
 _FIRST_WIDTH = 0.3
 _LEAST_WIDTH = 1e-9
@@ -171,7 +174,8 @@ class _Multipliers:
         if isinstance(loss, ProximalHinge):
             centre = np.clip(here.slope / self.top.share, 0.0, 1.0)
             loss = ProximalHinge(max(loss.width / _SIGMA_FACTOR, _LEAST_WIDTH), centre)
-        sigma = _SIGMA_FACTOR * old.sigma
+        factor = _SIGMA_FACTOR if self.precondition.covers(here) else _SLOW_FACTOR
+        sigma = factor * old.sigma
         self.objective = AugmentedTop(self.top, loss, here.b, sigma, here.T)
         self.evaluate(self.objective.at(self.s))
 
@@ -250,6 +254,10 @@ class _RowPreconditioner:
         self._known = np.empty(0, dtype=np.intp)
         self._gram = np.empty((0, 0))
 
+    def covers(self, here: AugmentedTopLinearization) -> bool:
+        """Whether all free negatives are among its rows."""
+        return bool(here.n_free.sum() <= _MOST_ROWS)
+
     def at(self, here: AugmentedTopLinearization) -> Preconditioner:
         """The preconditioner at a point."""
         top, sigma = self._top, here.sigma
@@ -316,6 +324,10 @@ class _ColumnPreconditioner:
         share = np.full(design.n_rows, 1.0 / design.n_rows)
         # Rows are taken relative to this mean, against cancellation in columns far from zero.
         self._origin = design.adjoint(share)
+
+    def covers(self, here: AugmentedTopLinearization) -> bool:
+        """Whether all free negatives are among its rows: it has all rows."""
+        return True
 
     def at(self, here: AugmentedTopLinearization) -> Preconditioner:
         """The preconditioner at a point."""

@@ -35,6 +35,10 @@ __all__ = ["working_set_newton"]
 
 # Most rows and columns of the matrix that is factored, over columns or positives: about 300 MB.
 _LARGEST_MATRIX = 6000
+# The same where at most so many negatives leave the method of multipliers with a preconditioner of
+# all of them: there it takes fewer operations from about this size on. Not for the hinge.
+_LARGEST_BESIDE_FEW = 3000
+_FEW_NEGATIVES = 1500
 # Most extensions of the working set in an iteration, and those in which it may be reduced too.
 _MOST_EXTENSIONS = 60
 _EXTENSIONS_WITH_REDUCTION = 15
@@ -54,7 +58,9 @@ _MOST_HALVINGS = 40
 
 
 def _is_affordable(top: Top, design: Design) -> bool:
-    return min(design.n_columns, top.positives.size) <= _LARGEST_MATRIX
+    size = min(design.n_columns, top.positives.size)
+    few = top.negatives.size <= _FEW_NEGATIVES and top.loss.smooth
+    return size <= (min(_LARGEST_BESIDE_FEW, _LARGEST_MATRIX) if few else _LARGEST_MATRIX)
 
 
 @solver("top_newton", THRESHOLD, is_affordable=_is_affordable)
