@@ -81,14 +81,28 @@ class ProbabilityBounds:
     @property
     def sentence(self) -> str:
         """The bounds in words, for a gain of half of what the AUC lacks of 1."""
-        gain = (1.0 - self.auc) / 2.0
-        below = max(self.risk - self.loss_for_gain(gain), 0.0)
+        gain, below = self._half_of_the_rest()
         return (
             f"The balanced log loss of the probabilities is {self.risk:.4f}. If no others have "
             f"less than {below:.4f}, the AUC of {self.auc:.4f} is within {gain:.4f} of the best "
             "possible (kotlowski2011, eq. 13). If these probabilities are right, which their "
             f"calibration alone does not show, the best possible AUC is {self.expected_auc:.4f}."
         )
+
+    @property
+    def sentence_on_pairs(self) -> str:
+        """The same bound without a value of the AUC, beside one that was measured otherwise."""
+        gain, below = self._half_of_the_rest()
+        return (
+            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no others have "
+            f"less than {below:.4f}, no ranking has more than another {100.0 * gain:.1f} % of all "
+            "pairs of a positive and a negative row in order (kotlowski2011, eq. 13)."
+        )
+
+    def _half_of_the_rest(self) -> tuple[float, float]:
+        """Half of what the AUC lacks of 1, and the loss down to which it bounds the regret."""
+        gain = (1.0 - self.auc) / 2.0
+        return gain, max(self.risk - self.loss_for_gain(gain), 0.0)
 
     def to_dict(self) -> dict[str, float]:
         """All values, for JSON."""

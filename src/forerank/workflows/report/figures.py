@@ -203,7 +203,7 @@ def reliability(y: NDArray, scores: Vector, fold: NDArray) -> ReportFigure | Non
     errors = [f"{name} {np.mean((p - y) ** 2):.4f}" for name, p in probabilities.items()]
     text = f"Brier score (mean squared error of the probabilities): {', '.join(errors)}; "
     text += f"predicting the share of positive rows for every row gives {float(np.var(y)):.4f}."
-    bounds = probability_bounds(y, probabilities["sigmoid"]).sentence
+    bounds = probability_bounds(y, probabilities["sigmoid"]).sentence_on_pairs
     caption = f"{text} For the sigmoid, rows of all folds together. {bounds}"
     return _drawn(draw, f"Reliability of calibrated scores in ten bins. {text}", caption)
 
