@@ -226,8 +226,8 @@ def test_what_is_wrong_is_said(tmp_path):
         fit(frame, "y", ranker="TopPush", metric="ap")
     with pytest.raises(ValueError, match="metric must be one of"):
         fit(frame, "y", metric="accuracy")
-    with pytest.raises(ValueError, match="TopPush does not rank within groups"):
-        fit(frame, "y", ranker="TopPush", group="city")
+    with pytest.raises(ValueError, match="AATPRanker does not rank within groups"):
+        fit(frame, "y", ranker="AATPRanker", group="city")
     with pytest.raises(DataFileError, match="no column can be used"):
         fit(frame[["id", "y"]], "y")
     with pytest.raises(ValueError, match="check=1"):
