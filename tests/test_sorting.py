@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 from forerank._sorting import argsort, largest, sort_by_group
 
 
-@pytest.mark.parametrize("n", [0, 1, 10, 5000, 70_000])
+@pytest.mark.parametrize("n", [0, 1, 10, 600, 5000, 70_000])
 @pytest.mark.parametrize(
     "kind", ["normal", "ties", "equal", "outlier", "tiny span", "infinite", "subnormal", "heavy"]
 )

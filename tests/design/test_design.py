@@ -134,3 +134,32 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     first = design.adjoint(g)
     for _ in range(20):
         assert_array_equal(design.adjoint(g), first)
+
+
+@pytest.mark.parametrize("kind", ["plain", "intercept", "standardised", "large means", "extra row"])
+@pytest.mark.parametrize("subset", [False, True])
+def test_gram_and_bin_sums(X, kind, subset):
+    """X^T diag(weight) X and sums of rows by bin, against their definitions."""
+    rng = np.random.default_rng(5)
+    design = make_design(X, intercept=kind == "intercept")
+    design = design.rows(rng.permutation(N)[:300]) if subset else design
+    mean, unit = rng.standard_normal(D), rng.uniform(0.5, 2.0, D)
+    if kind == "extra row":
+        design = ExtraRowDesign(design, rng.standard_normal(D))
+    elif kind in ("standardised", "large means"):
+        design = standardise(design, 1e3 * mean if kind == "large means" else mean, unit)
+    exact, n = design.columns(0, design.n_columns), design.n_rows
+    weight, bins = rng.random(n), rng.integers(0, 7, n)
+    gram = (exact.T * weight) @ exact
+    assert_allclose(design.weighted_gram(weight), gram, rtol=1e-9, atol=1e-12 * np.abs(gram).max())
+    sums = np.stack([weight[bins == b] @ exact[bins == b] for b in range(7)])
+    assert_allclose(design.bin_sums(weight, bins, 7), sums, rtol=1e-9, atol=1e-9)
+    assert_allclose(np.vstack([block for *_, block in design.row_blocks()]), exact, rtol=1e-12)
+
+
+def test_gram_of_entries_in_the_same_place():
+    """Entries of a CSR matrix that are stored twice are added."""
+    twice = sp.csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 3])))
+    exact = twice.toarray()
+    design = make_design(twice)
+    assert_allclose(design.weighted_gram(np.array([3.0])), 3.0 * exact.T @ exact)

@@ -8,6 +8,7 @@ from scipy.linalg import eigh
 from forerank.design import make_design
 from forerank.losses import SmoothedHinge
 from forerank.objectives import AllPairs, Pointwise
+from forerank.pairsums.factored import EqualScorePairs
 
 
 def rows(n=1500, d=6, seed=0):
@@ -50,13 +51,27 @@ def test_a_few_extreme_scores_do_not_make_it_coarse(loss):
     assert is_close(objective.hessian(s, make_design(X)), exact(objective, s, X), 1.2)
 
 
-def test_equal_scores():
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared", "exponential"])
+@pytest.mark.parametrize("kind", ["two classes", "grades", "groups"])
+def test_equal_scores(loss, kind):
+    """Value, gradient and curvature at equal scores, where sums are closed, are those of scores
+    that differ by rounding errors alone.
+    """
     X, s, rng = rows()
-    objective = AllPairs(rng.integers(0, 2, s.size), "logistic")
-    zero = np.zeros(s.size)
-    assert_allclose(
-        objective.hessian(zero, make_design(X)), exact(objective, zero, X), rtol=1e-6, atol=1e-9
-    )
+    grade = rng.integers(0, 4 if kind == "grades" else 2, s.size)
+    group = rng.integers(0, 3, s.size) if kind == "groups" else None
+    objective = AllPairs(grade, loss, weight=rng.random(s.size), group=group)
+    equal = np.full(s.size, 2.5)
+    here, near = objective.at(equal), objective.at(equal + 1e-13 * s)
+    assert isinstance(here, EqualScorePairs)
+    assert not isinstance(near, EqualScorePairs)
+    assert_allclose(here.value, near.value, rtol=1e-9)
+    assert_allclose(here.gradient, near.gradient, rtol=1e-8, atol=1e-15)
+    assert_allclose(here.curvature_product(s), near.curvature_product(s), rtol=1e-7, atol=1e-12)
+    assert_allclose(here.curvature_diagonal(), near.curvature_diagonal(), rtol=1e-8, atol=1e-15)
+    hessian = objective.hessian(equal, make_design(X))
+    assert_allclose(hessian, exact(objective, equal, X), rtol=1e-9, atol=1e-12)
+    assert_allclose(np.diag(hessian), here.quadratic_form(X), rtol=1e-9)
 
 
 def test_rows_have_the_exact_one():

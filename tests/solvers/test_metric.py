@@ -53,3 +53,14 @@ def test_without_curvature_it_is_the_identity():
     """Where the squared hinge is zero, an intercept has neither curvature nor penalty."""
     metric = Metric(np.zeros((2, 2)), np.zeros(2), np.array([4.0, 0.0]))
     np.testing.assert_allclose(metric(np.array([2.0, 3.0])), [0.5, 3.0], rtol=1e-7)
+
+
+def test_a_smaller_curvature_along_the_first_step_reduces_all_of_it():
+    metric = Metric(np.diag([4.0, 4.0]), np.zeros(2), np.zeros(2))
+    metric.update(np.array([1.0, 0.0]), np.array([1.0, 0.0]))  # the curvature is 1, not 4
+    assert_allclose(metric(np.array([0.0, 2.0])), [0.0, 2.0], rtol=1e-7)
+    metric.update(np.array([0.0, 1.0]), np.array([0.0, 0.5]))  # later steps do not
+    assert_allclose(metric(np.ones(2)), [1.0, 2.0], rtol=1e-7)
+    larger = Metric(np.diag([4.0, 4.0]), np.zeros(2), np.zeros(2))
+    larger.update(np.array([1.0, 0.0]), np.array([9.0, 0.0]))
+    assert_allclose(larger(np.array([0.0, 4.0])), [0.0, 1.0], rtol=1e-7)

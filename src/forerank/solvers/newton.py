@@ -1,15 +1,17 @@
 """Newton's method for smooth objectives: F(X w) + 1/2 sum_k penalty_k w_k^2.
 
-Where the Hessian is small, it is computed once, over a sample of the rows at the start, and
-improved by every step (`Metric`, BFGS). An iteration is then a product with X and one with X^T, the
-fewest that a new gradient takes. Otherwise, and for smoothed hinges, whose curvature changes from
+Where the Hessian costs little (`hessian`), it is computed over all rows or a sample of them at the
+start, and improved by every step (`Metric`, BFGS). An iteration is then a product with X and one
+with X^T, the fewest that a new gradient takes; a Hessian that costs as much as a few of them is
+computed anew every four. Otherwise, and for smoothed hinges, whose curvature changes from
 step to step, conjugate gradients solve the Newton equation roughly, with the Hessian or a diagonal
 as preconditioner. Two more things keep the passes over X few:
 
 - the line search knows the scores X p of the direction p, so it needs no product with X;
-- the start is the solution on a sample of the rows, which itself starts from a smaller sample. With
-  too many columns for a Hessian it is the solution for a larger penalty, which itself starts from a
-  larger one, as on a path of penalties: from other starts, the same tolerance gives another model.
+- the start is the solution on a sample of the rows, which itself starts from a smaller sample; few
+  rows start from zero, where sums over pairs and the Hessian are closed forms. With too many
+  columns for a Hessian it is the solution for a larger penalty, which itself starts from a larger
+  one, as on a path of penalties: from other starts, the same tolerance gives another model.
 
 Stopping: two rules, over all rows. ||gradient(w)|| <= tol ||gradient(0)||, with every column in its
 own unit (`forerank.solvers.units`); that ratio is the certificate. Multiplying a dense column by a
@@ -203,9 +205,7 @@ def _iterations(
         optimality = norm / reference if reference > 0.0 else 0.0
         weights = problem.units.weights_of_columns(w)
         problem.progress.record(weights, design.n_rows, value, optimality)
-        in_data_units = np.inf
-        if gradient_norm > 0.0:
-            in_data_units = float(np.linalg.norm(problem.units.unit * gradient))
+        in_data_units = problem.units.norm(gradient) if gradient_norm > 0.0 else np.inf
         converged = optimality <= tol or in_data_units <= gradient_norm
         # Without a penalty the minimum may be zero, at infinity.
         small_decrease = _DECREASE * tol * value if tol > 0.0 and penalty.any() else np.inf
@@ -241,7 +241,9 @@ def _iterations(
         gradient = adjoint + penalty * w
         if isinstance(precondition, Metric):
             precondition.update(step * p, gradient - before)
-            if precondition.n_steps >= most_steps:
+            # At the present rate of decrease, the next step is the last.
+            is_last = not on_path and float(gradient @ gradient) <= tol * reference * norm
+            if precondition.n_steps >= most_steps and not is_last:
                 precondition, by_metric = None, by_metric and is_renewed
     gap, history = gap_bound(gradient, penalty, value), problem.progress.history
     result = SolverResult(

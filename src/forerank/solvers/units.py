@@ -95,6 +95,10 @@ class Units:
         with np.errstate(over="ignore", under="ignore"):
             return np.minimum(penalty / self.unit / self.unit, np.finfo(float).max)
 
+    def norm(self, gradient: Vector) -> float:
+        """The norm of a gradient in the units of the data."""
+        return float(np.linalg.norm(self.unit * gradient))
+
     def reference_gradient(self, objective: Any, design: Design) -> Vector:
         """The gradient at w = 0 and the best intercept; zero if it is rounding error.
 
