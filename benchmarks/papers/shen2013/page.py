@@ -265,8 +265,8 @@ def _verdicts(
     lines.append(
         f"- From {counts[0]:,} to {counts[-1]:,} rows at the same budget, soft-correct takes "
         f"{ours[-1] / ours[0]:.1f} times as long (slope {slope:.2f}), ERankSVM "
-        f"{all_pairs[-1] / all_pairs[0]:.1f} times (slope {other:.2f}): its time grows more slowly, "
-        f"as the paper says. On {counts[-1]:,} rows soft-correct takes {ours[-1]:.2f} s, ERankSVM "
+        f"{all_pairs[-1] / all_pairs[0]:.1f} times (slope {other:.2f}): its time grows more "
+        f"slowly, as the paper says. On {counts[-1]:,} rows soft-correct takes {ours[-1]:.2f} s, ERankSVM "
         f"{all_pairs[-1]:.2f} s."
         if slope < other
         else f"- The time of soft-correct does not grow more slowly than that of ERankSVM (slopes "
@@ -444,8 +444,9 @@ def _panels(
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    across = min(len(names) + 1, 4)  # one panel for the legend
-    down = -(-(len(names) + 1) // across)
+    n_panels = len(names) + 1  # one for the legend
+    down = -(-n_panels // 5)
+    across = -(-n_panels // down)
     figure, axes = plt.subplots(
         down, across, figsize=(3.6 * across, 2.9 * down), squeeze=False, layout="constrained"
     )
