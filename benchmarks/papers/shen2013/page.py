@@ -266,8 +266,8 @@ def _verdicts(
         f"- From {counts[0]:,} to {counts[-1]:,} rows at the same budget, soft-correct takes "
         f"{ours[-1] / ours[0]:.1f} times as long (slope {slope:.2f}), ERankSVM "
         f"{all_pairs[-1] / all_pairs[0]:.1f} times (slope {other:.2f}): its time grows more "
-        f"slowly, as the paper says. On {counts[-1]:,} rows soft-correct takes {ours[-1]:.2f} s, ERankSVM "
-        f"{all_pairs[-1]:.2f} s."
+        f"slowly, as the paper says. On {counts[-1]:,} rows soft-correct takes {ours[-1]:.2f} s, "
+        f"ERankSVM {all_pairs[-1]:.2f} s."
         if slope < other
         else f"- The time of soft-correct does not grow more slowly than that of ERankSVM (slopes "
         f"{slope:.2f} and {other:.2f}), against the paper."
