@@ -9,8 +9,7 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, TopEstimator
 from forerank.estimators.two_class import EXAMPLE_DATA
-from forerank.objectives.groups import WithinGroups
-from forerank.objectives.structured import AveragePrecision
+from forerank.objectives.structured import AveragePrecision, MeanAveragePrecision
 from forerank.solvers import SolverResult, bundle
 
 __all__ = ["MAPRanker"]
@@ -70,8 +69,5 @@ class MAPRanker(TopEstimator):
     def _fit_groups(
         self, X: Matrix, positive: Mask, weight: Vector | None, group: NDArray[np.integer]
     ) -> SolverResult:
-        def of_group(positive: Mask, weight: Vector | None) -> AveragePrecision:
-            return AveragePrecision(positive)
-
-        objective = WithinGroups(positive, group, of_group, equal=True)
+        objective = MeanAveragePrecision(positive, group)
         return self._run(bundle, objective, make_design(X), self.alpha)

@@ -2,9 +2,8 @@
 
     F(s) = sum_q v_q F_q(s of the rows of q) / sum_q v_q
 
-with v_q the weight of the positives of the group, for objectives that are means over positives, or
-one, for measures that are defined for a group, such as average precision. Groups without a positive
-or a negative row are excluded.
+with v_q the weight of the positives of the group: a mean over positives, as F_q is. Groups without
+a positive or a negative row are excluded.
 """
 
 from collections.abc import Callable
@@ -38,8 +37,6 @@ class WithinGroups:
         From `positive` and `weight` of the rows of a group to its objective.
     weight : array, optional
         Per row, non-negative. Rows of weight zero are excluded.
-    equal : bool
-        Whether groups count equally, not by the weight of their positives.
     """
 
     smooth = False
@@ -51,7 +48,6 @@ class WithinGroups:
         make: Callable[[Mask, Vector | None], Objective],
         *,
         weight: Vector | None = None,
-        equal: bool = False,
     ) -> None:
         self.n_rows = positive.size
         order = np.argsort(group, kind="stable")
@@ -64,8 +60,7 @@ class WithinGroups:
             if own.any() and not own.all():
                 given = None if weight is None else weight[rows]
                 self._parts.append((rows, make(own, given)))
-                mass = float(np.count_nonzero(own) if given is None else given[own].sum())
-                shares.append(1.0 if equal else mass)
+                shares.append(float(np.count_nonzero(own) if given is None else given[own].sum()))
         self._shares = np.array(shares) / sum(shares)
 
     def at(self, s: Vector) -> Linearization:
