@@ -133,6 +133,8 @@ def convolve(charge, shift, table, out):  # type: ignore[no-untyped-def]
     middle = (table.size - 1) // 2
     for b in range(charge.size):
         q = charge[b]
+        if q == 0.0:  # of scores with gaps between them, or of a few extreme ones, most are
+            continue
         row = table[middle + shift - b : middle + shift - b + out.size]
         for a in range(out.size):
             out[a] += q * row[a]

@@ -62,8 +62,11 @@ _MOST_STEPS_OF_ALL_ROWS = 4
 # row; with fewer, only steps that hardly change the slope are lengthened.
 _STEEP, _NEARLY_AS_STEEP = 0.3, 0.6
 _ENTRIES_PER_EVALUATION = 25
-# Ratio of its curvature to the true one above which it is not used to predict a decrease.
+# Ratio of its curvature to the true one above which it is not used to predict a decrease, and the
+# tolerance from which the error of a quadratic model is larger than that of its curvature.
 _OUTDATED = 2.0
+_LOOSE_TOL = 0.03
+_BELIEVED = (np.inf, np.inf)
 # Steps of the metric, no new one, and the slope, for smoothed hinges.
 _RULES_OF_CG = (_MOST_STEPS, False, _STEEP)
 # Factor by which conjugate gradients reduce the residual of the Newton equation; most iterations.
@@ -203,26 +206,25 @@ def _iterations(
         norm = float(np.linalg.norm(gradient))
         value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
-        weights = problem.units.weights_of_columns(w)
-        problem.progress.record(weights, design.n_rows, value, optimality)
+        problem.record(w, value, optimality)
         in_data_units = problem.units.norm(gradient) if gradient_norm > 0.0 else np.inf
         converged = optimality <= tol or in_data_units <= gradient_norm
         # Without a penalty the minimum may be zero, at infinity.
         small_decrease = _DECREASE * tol * value if tol > 0.0 and penalty.any() else np.inf
         reached = converged and gap_bound(gradient, penalty, value) <= small_decrease
-        if converged and iteration == 0 and of_sample is not None:
-            decrease = _metric_direction(problem, (w, s, here), gradient, of_sample, np.inf)[2]
-            reached = reached or decrease <= small_decrease
+        if converged and iteration == 0 and of_sample is not None and tol >= _LOOSE_TOL:
+            sampled = _metric_direction(problem, (w, s, here), gradient, of_sample, _BELIEVED)
+            reached = reached or sampled[2] <= small_decrease
         if reached or iteration == problem.max_iter:
             break
-        is_new = precondition is None
+        is_old = precondition is not None and converged
         if precondition is None:
             precondition = make_preconditioner(problem, w, s, here)
         if isinstance(precondition, Metric) and by_metric:
+            doubt = _doubt(design, tol, small_decrease, on_path) if is_old else None
             p, q, decrease, precondition = _metric_direction(
-                problem, (w, s, here), gradient, precondition,
-                small_decrease if converged and not is_new else None,
-            )  # fmt: skip
+                problem, (w, s, here), gradient, precondition, doubt
+            )
         else:
             left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
             accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
@@ -284,26 +286,39 @@ def _metric_direction(
     state: tuple[Vector, Vector, Curved],
     gradient: Vector,
     metric: Metric,
-    small_decrease: float | None,
+    doubt: tuple[float, float] | None,
 ) -> tuple[Vector, Vector, float, Metric]:
     """The direction p with metric p = -gradient, its scores X p, the decrease that is predicted,
     and the metric; `state` has weights, scores and objective.
 
-    With a `small_decrease`, at which the iterations would end, the metric is checked. Where it
-    overestimates the curvature along p by a factor of more than `_OUTDATED`, it underestimates the
-    decrease by this factor, and it is replaced if the decrease is not small.
+    Where the metric overestimates the curvature along p, it underestimates the decrease by this
+    factor. With `doubt`, a factor and a decrease beyond which the metric is not believed, it is
+    replaced by a Hessian at these weights.
     """
     w, s, here = state
     p = -metric(gradient)
     q, decrease = problem.design.scores(p), -0.5 * float(gradient @ p)
-    if small_decrease is not None:
+    if doubt is not None:
         curvature = float(q @ here.curvature_product(q)) + float(problem.penalty @ p**2)
-        if 2.0 * decrease > _OUTDATED * curvature:
-            decrease *= 2.0 * decrease / curvature if curvature > 0.0 else np.inf
-            if decrease > small_decrease:
-                metric = hessian_metric(problem, w, s, here)
-                return _metric_direction(problem, state, gradient, metric, None)
+        factor = 2.0 * decrease / curvature if curvature > 0.0 else np.inf
+        decrease *= max(factor, 1.0)
+        if factor > doubt[0] or decrease > doubt[1]:
+            metric = hessian_metric(problem, w, s, here)
+            return _metric_direction(problem, state, gradient, metric, None)
     return p, q, decrease, metric
+
+
+def _doubt(design: Design, tol: float, small_decrease: float, on_path: bool) -> tuple[float, float]:
+    """Overestimate of a curvature, and predicted decrease, from which a metric that is not of these
+    weights is not believed where it would end the iterations.
+
+    With a loose tolerance the quadratic model has a larger error of its own. Where a Hessian costs
+    little, a tenth of the decrease that is allowed is enough for doubt.
+    """
+    if tol >= _LOOSE_TOL and not on_path:
+        return np.inf, small_decrease
+    is_cheap = small_hessian_cost(design) and not on_path
+    return _OUTDATED, 0.1 * small_decrease if is_cheap else np.inf
 
 
 def _newton_direction(

@@ -54,6 +54,11 @@ class Problem:
         """The gradient norm at zero weights."""
         return self.units.reference_norm(self.objective, self.design)
 
+    def record(self, w: Vector, value: float, optimality: float) -> None:
+        """Record an iteration."""
+        weights = self.units.weights_of_columns(w)
+        self.progress.record(weights, self.design.n_rows, value, optimality)
+
     def zero_point(self, adjoint: Vector) -> Point:
         """Zero weights, with X^T times the gradient there."""
         scores = np.zeros(self.design.n_rows)
