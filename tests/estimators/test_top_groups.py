@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 
 from forerank import MAPRanker, OWPCRanker, PartialAUCRanker, TopPush, TopRanker
 from forerank.metrics import get_scorer
+from forerank.objectives.groups import GroupedPartialAUC, WithinGroups
 from forerank.objectives.structured import AveragePrecision, RankWeightedHinge, partial_auc
 from oracles import top_objective
 
@@ -71,6 +72,27 @@ def test_objective_is_its_definition_and_certified(ranker):
         w = ranker.coef_[0] * (1.0 + 0.1 * rng.standard_normal()) + 0.1 * rng.standard_normal(4)
         value = definition(ranker, X @ w, y, qid) + 0.5 * ranker.alpha * w @ w
         assert value >= ranker.objective_ * (1.0 - ranker.optimality_) - 1e-12
+
+
+@pytest.mark.parametrize("fpr_range", [(0.0, 0.3), (0.2, 0.7), (0.0, 1.0)])
+def test_partial_auc_within_groups_is_the_mean_over_groups(fpr_range):
+    rng, ranks = np.random.default_rng(0), partial_auc(*fpr_range)
+    for case in range(10):
+        _, y, qid = rows(n=60, n_groups=6, seed=case)
+        s = rng.integers(5, size=60) / 2.0  # ties
+        for weight in (None, rng.integers(3, size=60).astype(float)):
+            fast = GroupedPartialAUC(y == 1, qid, *fpr_range, weight=weight).at(s)
+
+            def of_group(positive, own):
+                return RankWeightedHinge(positive, ranks, weight=own)
+
+            slow = WithinGroups(y == 1, qid, of_group, weight=weight).at(s)
+            assert_allclose(fast.value, slow.value, rtol=1e-10)
+            # Ties leave a choice of subgradients.
+            apart = s + 1e-3 * rng.standard_normal(60)
+            fast = GroupedPartialAUC(y == 1, qid, *fpr_range, weight=weight).at(apart)
+            slow = WithinGroups(y == 1, qid, of_group, weight=weight).at(apart)
+            assert_allclose(fast.gradient, slow.gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize("ranker", WEIGHTED, ids=repr)

@@ -9,7 +9,7 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank.design import make_design
 from forerank.estimators.top_base import STRUCTURED_PARAMETERS, GroupedTopEstimator
 from forerank.estimators.two_class import EXAMPLE_DATA
-from forerank.objectives.groups import WithinGroups
+from forerank.objectives.groups import GroupedPartialAUC
 from forerank.objectives.structured import RankWeightedHinge, partial_auc
 from forerank.objectives.top import Top
 from forerank.solvers import SolverResult, bundle, choose_solver, working_set_newton
@@ -71,12 +71,8 @@ class PartialAUCRanker(GroupedTopEstimator):
     def _fit_groups(
         self, X: Matrix, positive: Mask, weight: Vector | None, group: NDArray[np.integer]
     ) -> SolverResult:
-        ranks = partial_auc(*_check_fpr_range(self.fpr_range))
-
-        def of_group(positive: Mask, weight: Vector | None) -> RankWeightedHinge:
-            return RankWeightedHinge(positive, ranks, weight=weight)
-
-        objective = WithinGroups(positive, group, of_group, weight=weight)
+        low, high = _check_fpr_range(self.fpr_range)
+        objective = GroupedPartialAUC(positive, group, low, high, weight=weight)
         return self._run(bundle, objective, make_design(X), self.alpha)
 
 

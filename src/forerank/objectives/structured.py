@@ -18,6 +18,7 @@ Ties. Rows of equal score are taken in the order given; a pair exactly on its ma
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ __all__ = [
 
 #: From the total weight of the negatives up to each rank, and of all, to two cumulated shares: of
 #: the slope a and of the margin b of the ranks (see `RankWeightedHinge`).
-RankWeights = Callable[[Vector, float], tuple[Vector, Vector]]
+RankWeights = Callable[[Vector, Any], tuple[Vector, Vector]]
 
 # Total weight of the negatives below which harmonic weights are taken as uniform.
 _TINY_TOTAL = 1e-6
@@ -67,7 +68,7 @@ def partial_auc(low: float, high: float) -> RankWeights:
     not count.
     """
 
-    def weights(above: Vector, total: float) -> tuple[Vector, Vector]:
+    def weights(above: Vector, total: float | Vector) -> tuple[Vector, Vector]:
         rate, span = above / total, high - low
         return np.minimum(rate, high) / span, np.clip(rate - low, 0.0, span) / span
 
