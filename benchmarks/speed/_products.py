@@ -9,6 +9,7 @@ from typing import Any
 from forerank.design import CSRDesign
 from forerank.design.base import StoredDesign
 from forerank.objectives import AllPairs, Pointwise
+from forerank.pairsums.factored import EqualScorePairs
 
 __all__ = ["Products", "counted_products"]
 
@@ -82,6 +83,7 @@ def counted_products(n_entries: int) -> Iterator[Products]:
         (CSRDesign, "moments", "moments"),
         (AllPairs, "hessian", "hessian"),
         (Pointwise, "hessian", "hessian"),
+        (EqualScorePairs, "hessian", "hessian"),
     ]
     before = [(owner, name, vars(owner)[name]) for owner, name, _ in replaced]
     try:
