@@ -1,11 +1,21 @@
-"""Shared by the benchmarks: command-line options, tasks with recorded results, Markdown pages."""
+"""Engine of the reproductions: options, units of work with a record, and pages.
+
+A study has options, settings, stages of tasks and a page; `main` runs it. Results are recorded as
+JSON lines, one for each task, in results.jsonl of the output folder, and packed into
+record.jsonl.gz beside the page. A recorded task is not run again, on this machine or on another
+that has the packed record, and a page is made from the record alone. `benchmarks.papers.pages` has
+what pages are made of.
+"""
 
 import argparse
+import gzip
+import json
 import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -19,52 +29,115 @@ import forerank
 from forerank.data.records import RecordFile
 from forerank.models.versions import package_versions
 
+from .pages import Page, write_index, write_page
+
 # The name of a task, the function that does it, and the arguments of the function, which returns a
 # list of records.
 Task = tuple[Any, ...]
-QUICK = "**A quick run: its values only show that everything works.**"
+# Tasks, and whether each needs the machine for itself because it is timed.
+Stage = tuple[Sequence[Task], bool]
+PUBLISHED = Path(__file__).parents[2] / "docs" / "papers" / "results"
+# Digits that numbers keep in a record.
+DIGITS = 10
 
 
-def parser(name: str, doc: str, quick: str, script: str = "scripts/paper ") -> Any:
-    """A parser with the options that all benchmarks have."""
-    made = argparse.ArgumentParser(prog=f"{script}{name}", description=doc.splitlines()[0])
-    made.add_argument("--jobs", type=int, default=2, help="processes for tasks that are not timed")
-    made.add_argument("--quick", action="store_true", help=quick)
-    made.add_argument("--out", type=Path, help=f"default: bench-output/{name}, or {name}-quick")
-    return made
+def main(
+    name: str,
+    doc: str,
+    quick: str,
+    *,
+    stages: Callable[["Results", Any], Iterator[Stage]],
+    page: Callable[["Results", Path], Page],
+    settings: Callable[[Any], dict[str, Any]],
+    options: Callable[[Any], object] = lambda parser: None,
+    script: str = "scripts/paper ",
+) -> None:
+    """Run what is not recorded, pack the record, and write the page.
 
-
-def parse(made: Any) -> argparse.Namespace:
-    """The arguments, with `out` filled in."""
-    args, name = made.parse_args(), made.prog.split()[-1].split("/")[-1]
-    args.out = args.out or Path("bench-output") / (f"{name}-quick" if args.quick else name)
-    return args
+    `quick` says what --quick does. `options(parser)` adds options; `settings(args)` are what the
+    records depend on; `stages(results, args)` gives tasks, later ones from the records of earlier
+    ones; `page(results, folder)` draws figures into the folder and returns the page.
+    """
+    parser = argparse.ArgumentParser(prog=f"{script}{name}", description=doc.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=2, help="processes for untimed tasks")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, help=f"default: bench-output/{name}, or {name}-quick")
+    parser.add_argument("--publish", action="store_true", help=f"into docs/papers/results/{name}")
+    page_only = "make the page from the record, without a run"
+    parser.add_argument("--page-only", action="store_true", help=page_only)
+    options(parser)
+    args = parser.parse_args()
+    folder = Path("bench-output") / (f"{name}-quick" if args.quick else name)
+    folder = PUBLISHED / name if args.publish else args.out or folder
+    if args.page_only:
+        results = Results(folder)
+    else:
+        results = Results(folder, {"quick": args.quick, **settings(args)})
+        try:
+            for tasks, alone in stages(results, args):
+                results.run(tasks, 1 if alone else args.jobs)
+        finally:
+            results.pack()
+    made = write_page(
+        folder / f"{name}.md",
+        page(results, folder),
+        f"{script}{name}" + (" --quick" if results.quick else ""),
+        quick if results.quick else None,
+        results.provenance(),
+    )
+    print(f"Wrote {made}")
+    if args.publish:
+        write_index(PUBLISHED)
 
 
 class Results:
-    """Records by task, in the file results.jsonl of a folder: a recorded task is not run again.
+    """Records by task, in a folder; with other settings than those of its files it is refused.
 
-    A file with other settings is refused. Each line has the commit that the task was run on.
+    Parameters
+    ----------
+    folder : path
+        With results.jsonl, one line per task, and record.jsonl.gz, the same packed. Tasks that only
+        the latter has are taken over.
+    settings : dict, optional
+        Those of the files by default.
 
     Attributes
     ----------
-    commits : list of str
-        Commits of all tasks, in the order of their first appearance.
+    settings : dict
+    quick : bool
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        path, head = folder / "results.jsonl", {"settings": settings}
+    def __init__(self, folder: Path, settings: dict[str, Any] | None = None) -> None:
+        self._path, self._packed = folder / "results.jsonl", folder / "record.jsonl.gz"
+        packed = gzip.decompress(self._packed.read_bytes()) if self._packed.exists() else b""
+        if not self._path.exists() and packed:
+            self._path.write_bytes(packed)
+        if settings is None:
+            if not self._path.exists():
+                raise SystemExit(f"{folder} has no record. The option --out sets the folder.")
+            with self._path.open() as file:
+                settings = json.loads(file.readline())["settings"]
+        self.settings = settings
+        self.quick: bool = settings["quick"]
         try:
-            self._file = RecordFile(path, head, kind="benchmark")
+            self._file = RecordFile(self._path, {"settings": settings}, kind="benchmark")
         except ValueError as error:
             raise SystemExit(f"{error} The option --out sets the folder.") from None
-        self._done = {line["task"]: line["records"] for line in self._file.lines}
-        self.commits = list(dict.fromkeys(line["commit"] for line in self._file.lines))
+        self._done = {line["task"]: line for line in self._file.lines}
+        head, *lines = packed.decode().splitlines() or [""]
+        if head and json.loads(head)["settings"] != self._file.settings["settings"]:
+            raise SystemExit(f"{self._packed} is the record of another benchmark; move it away.")
+        for line in map(json.loads, lines):
+            if line["task"] not in self._done:
+                self._append(line)
+
+    def _append(self, line: dict[str, Any]) -> None:
+        self._file.append(line)
+        self._done[line["task"]] = line
 
     def add(self, task: str, records: list[dict]) -> None:
-        self._file.append({"task": task, "commit": _commit(), "records": records})
-        self._done[task] = records
-        self.commits = list(dict.fromkeys([*self.commits, _commit()]))
+        made = {"task": task, "commit": _commit(), "machine": _machine()}
+        self._append({**made, "records": _rounded(records)})
 
     def run(self, tasks: Sequence[Task], jobs: int = 1) -> None:
         """Run the tasks that are not recorded; with one job, each alone on the machine."""
@@ -76,14 +149,45 @@ class Results:
                 self.add(name, records)
                 progress.update(bar, description=name[:60], advance=1)
 
+    def pack(self) -> None:
+        """Write the packed record; the same lines give the same bytes."""
+        self._packed.write_bytes(gzip.compress(self._path.read_bytes(), 9, mtime=0))
+
     def select(self, **wanted: Any) -> list[dict]:
         """All records with these values."""
         return [
             record
-            for records in self._done.values()
-            for record in records
+            for line in self._done.values()
+            for record in line["records"]
             if all(record.get(key) == value for key, value in wanted.items())
         ]
+
+    def found(self, key: str, order: Iterable[Any], **wanted: Any) -> list[Any]:
+        """Those of `order` that are values of `key` in some record with the values wanted."""
+        values = {record[key] for record in self.select(**wanted)}
+        return [value for value in order if value in values]
+
+    def count(self, key: str, **wanted: Any) -> int:
+        """The number of different values of `key` in the records with the values wanted."""
+        return len({record[key] for record in self.select(**wanted)})
+
+    def provenance(self) -> str:
+        """Commits and machines of the records, each with its number of tasks."""
+        lines = self._done.values()
+        text = [f"{len(lines)} units of work are recorded in `{self._packed.name}`."]
+        for word in ("Commit", "Machine"):
+            counts = Counter(line.get(word.lower(), "not recorded") for line in lines)
+            units = [f"{name} ({count} units)" for name, count in counts.items()]
+            text.append(f"{word}: {next(iter(counts)) if len(counts) == 1 else '; '.join(units)}.")
+        return "\n\n".join(text)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _records(task: Task) -> tuple[str, list[dict]]:
@@ -103,30 +207,6 @@ def timed_fit(ranker: Any, X: Any, y: Any) -> tuple[bool, float]:
     return not any(issubclass(w.category, ConvergenceWarning) for w in caught), seconds
 
 
-def pyplot() -> Any:
-    """matplotlib for files, imported when a figure is drawn."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    return plt
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
-
-
-def write_page(path: Path, title: str, sections: Mapping[str, str], commits: Sequence[str]) -> Path:
-    """Write a Markdown page of titled sections, the last on how it was made."""
-    sections = {**sections, "Where this was made": _provenance(commits)}
-    text = [f"# {title}", *(f"## {name}\n\n{body}" for name, body in sections.items())]
-    path.write_text("\n\n".join(text) + "\n")
-    return path
-
-
 @cache
 def _commit() -> str:
     """The commit of the checkout when the run begins, or the version of an installed package."""
@@ -140,19 +220,18 @@ def _commit() -> str:
     if not tracked:
         return f"forerank {forerank.__version__}"
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    changed = git("status", "--porcelain", "--untracked-files=no")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../../src", ".")
     return f"{commit} with changes that are not committed" if changed else commit
 
 
-def _provenance(commits: Sequence[str]) -> str:
-    """Commits of the records, machine and versions."""
+@cache
+def _machine() -> str:
+    """Processor, cores, system and versions."""
     versions = package_versions("numpy", "scipy", "scikit-learn", "numba")
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (
-        f"Commit {', '.join(commits)}. {_processor()}, {cores} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, {packages}."
-    )
+    python = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{_processor()}, {cores} cores, {python}, {packages}"
 
 
 def _processor() -> str:

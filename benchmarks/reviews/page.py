@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from benchmarks.papers.common import QUICK, Results, pyplot, table, write_page
+from benchmarks.papers.common import Results
+from benchmarks.papers.pages import Page, figure, table
 
 from forerank.active import RecallBound, paired_t
 
@@ -24,26 +25,24 @@ worst case that the guarantee covers."""
 REVIEWS = "Records to find 95 % of the relevant ones, the mean over the seedings."
 
 
-def write(
-    results: Results, reviews: list[str], methods: list[str], out: Path, *, quick: bool
-) -> Path:
-    """Draw the figure and write the page."""
-    records = {
-        m: [r for r in results.select(kind="run", method=m) if r["review"] in reviews]
-        for m in methods
-    }
+def make(results: Results, out: Path) -> Page:
+    """Draw the figure and make the page."""
+    reviews = sorted({record["review"] for record in results.select(kind="run")})
+    order = [protocol.ASREVIEW, *(method for part in protocol.methods() for method in part)]
+    records = {m: results.select(kind="run", method=m) for m in dict.fromkeys(order)}
     records = {m: rs for m, rs in records.items() if {r["review"] for r in rs} == set(reviews)}
     _figure(records, out / "recall.png")
     sections = {
-        "Verdicts": "\n".join([*([QUICK, ""] if quick else []), *_verdicts(records, reviews)]),
+        "Verdicts": "\n".join(_verdicts(records, reviews)),
         "Methods": "\n\n".join(
-            [SETTING, METHODS, _methods(records, reviews), "![Recall by share read](recall.png)"]
+            [METHODS, _methods(records, reviews), "![Recall by share read](recall.png)"]
         ),
         "When to stop": f"{STOPPING}\n\n{_stopping(records)}",
         "Review by review": f"{REVIEWS}\n\n{_reviews(records, reviews)}",
     }
-    title = "Screening systematic reviews, simulated"
-    return write_page(out / "reviews.md", title, sections, results.commits)
+    seedings = max(len(rs) for rs in records.values()) // len(reviews)
+    run = f"{SETTING} {len(reviews)} reviews, up to {seedings} seedings."
+    return Page("Screening systematic reviews, simulated", run, [], sections, "", "")
 
 
 def by_review(records: list[dict], reviews: list[str], recall: str) -> np.ndarray:
@@ -158,8 +157,6 @@ def _reviews(records: dict[str, list[dict]], reviews: list[str]) -> str:
 
 
 def _figure(records: dict[str, list[dict]], path: Path) -> None:
-    plt = pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained", sharey=True)
     share = np.linspace(0.0, 1.0, 401)
     groups = (
         ("rankers, greedy", [m for m in records if m.endswith("greedy")]),
@@ -168,24 +165,23 @@ def _figure(records: dict[str, list[dict]], path: Path) -> None:
             [m for m in records if m.startswith("all pairs and the unread") or m == "random"],
         ),
     )
-    for panel, (title, shown) in zip(panels, groups, strict=True):
-        for k, method in enumerate(shown):
-            curves = []
-            for record in records[method]:
-                recall = np.concatenate(
-                    [[0.0], np.cumsum(protocol.relevant_of(record)) / record["n_relevant"]]
+    with figure(path, 1, 2, size=(11.5, 4.6), sharey=True) as (_, panels):
+        for panel, (title, shown) in zip(panels, groups, strict=True):
+            for k, method in enumerate(shown):
+                curves = []
+                for record in records[method]:
+                    recall = np.concatenate(
+                        [[0.0], np.cumsum(protocol.relevant_of(record)) / record["n_relevant"]]
+                    )
+                    curves.append(recall[(share * record["n_records"]).astype(int)])
+                label = (
+                    method.removesuffix(", greedy")
+                    if title.startswith("rankers")
+                    else method.rsplit(", ", 1)[-1]
                 )
-                curves.append(recall[(share * record["n_records"]).astype(int)])
-            label = (
-                method.removesuffix(", greedy")
-                if title.startswith("rankers")
-                else method.rsplit(", ", 1)[-1]
-            )
-            panel.plot(share, np.mean(curves, axis=0), label=label, color=f"C{k}")
-        panel.axhline(0.95, color="0.6", linestyle=":", linewidth=1)
-        panel.set(title=title, xlabel="share of the records read", xlim=(0, 1), ylim=(0, 1.01))
-        panel.grid(alpha=0.3)
-        panel.legend(fontsize=9, loc="lower right")
-    panels[0].set_ylabel("recall, mean over all runs")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+                panel.plot(share, np.mean(curves, axis=0), label=label, color=f"C{k}")
+            panel.axhline(0.95, color="0.6", linestyle=":", linewidth=1)
+            panel.set(title=title, xlabel="share of the records read", xlim=(0, 1), ylim=(0, 1.01))
+            panel.grid(alpha=0.3)
+            panel.legend(fontsize=9, loc="lower right")
+        panels[0].set_ylabel("recall, mean over all runs")

@@ -87,6 +87,16 @@ def has_asreview() -> bool:
     return importlib.util.find_spec("asreview") is not None
 
 
+def methods() -> tuple[list[str], list[str], list[str]]:
+    """Every ranker with "greedy" and the peers, the first ranker with every strategy, the rest."""
+    rankers = list(RANKERS)
+    greedy = [f"{ranker}, greedy" for ranker in rankers]
+    first = [*greedy, *([ASREVIEW] if has_asreview() else []), "random"]
+    second = [f"{rankers[0]}, {strategy}" for strategy in STRATEGIES[1:]]
+    every = [f"{ranker}, {strategy}" for strategy in STRATEGIES for ranker in rankers]
+    return first, second, [method for method in every if method not in first + second]
+
+
 def names() -> list[str]:
     """Names of the available reviews."""
     return sorted(

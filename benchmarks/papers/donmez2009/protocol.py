@@ -50,10 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 # The same queries with all their grades, and the number of thresholds between these.
 GRADED = {"MQ2008, grades": 2, "MSLR, grades": 4}
-SETTINGS |= {
-    "MQ2008, grades": SETTINGS["MQ2008"],
-    "MSLR, grades": SETTINGS["MSLR, grade > 0"],
-}
+SETTINGS |= {"MQ2008, grades": SETTINGS["MQ2008"], "MSLR, grades": SETTINGS["MSLR, grade > 0"]}
 BINARY = [name for name in SETTINGS if name not in GRADED]
 N_SPLITS = {name: 5 if name.startswith("MQ2008") else 2 for name in SETTINGS}
 # Rounds that Table 2 times, each as the median of so many simulations, alone on the machine.

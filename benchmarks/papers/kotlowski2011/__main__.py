@@ -1,45 +1,44 @@
 """Section 5 of kotlowski2011: scripts/paper kotlowski2011 [--quick] [--models N] [--out DIR].
 
 Writes DIR/kotlowski2011.md with Table 1 and Figure 1, regrets against the bounds of Theorem 4.1,
-and the study for docs/do-i-need-pairs.md. Results are recorded in DIR/results.jsonl as they come:
-an interrupted run resumes where it stopped, and a second run with more models adds to the first.
-The full run takes about three quarters of an hour on two cores, --quick a minute.
+and the study for docs/do-i-need-pairs.md. A second run with more models adds to the first. The full
+run takes about three quarters of an hour on two cores, --quick a minute.
 """
+
+from collections.abc import Iterator
+from typing import Any
 
 from .. import common
 from . import page, protocol, published
 
 
-def main() -> None:
-    quick = page.QUICK_RUN
-    parser = common.parser("kotlowski2011", __doc__, quick)
+def _options(parser: Any) -> None:
     data = list(published.TABLE_1)
-    parser.add_argument("--data", nargs="*", choices=data, help="sets of Table 1; all by default")
+    parser.add_argument("--data", nargs="*", choices=data, default=data, help="sets of Table 1")
     models = f"random models in each panel; {protocol.MODELS} by default"
     parser.add_argument("--models", type=int, help=models)
-    args = common.parse(parser)
-    names = data if args.data is None else args.data
-    settings = {"quick": args.quick, "protocol": protocol.constants()}
-    results = common.Results(args.out, settings)
-    seeds = 2 if args.quick else protocol.REGRET_SEEDS
+
+
+def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
+    quick = args.quick
+    seeds = 2 if quick else protocol.REGRET_SEEDS
     tasks = [
-        *_models(args.models or (2 if args.quick else protocol.MODELS), quick=args.quick),
-        *_sets(names, quick=args.quick),
-        *_study(quick=args.quick),
+        *_models(args.models or (2 if quick else protocol.MODELS), quick=quick),
+        *_sets(args.data, quick=quick),
+        *_study(quick=quick),
         *[
             (f"regrets {kind} {rows}", protocol.regrets, kind, rows, seeds)
             for kind in protocol.REGRET_MODELS
-            for rows in protocol.REGRET_ROWS[: 3 if args.quick else None]
+            for rows in protocol.REGRET_ROWS[: 3 if quick else None]
         ],
-        *[(f"queries {fold}", protocol.queries, fold) for fold in range(1 if args.quick else 5)],
+        *[(f"queries {fold}", protocol.queries, fold) for fold in range(1 if quick else 5)],
         *[
             (f"top {name} {k}", protocol.top, name, k)
-            for name in protocol.TOP_SETS[: 1 if args.quick else None]
-            for k in range(1 if args.quick else 10)
+            for name in protocol.TOP_SETS[: 1 if quick else None]
+            for k in range(1 if quick else 10)
         ],
     ]
-    results.run(tasks, args.jobs)
-    print(f"Wrote {page.write(results, names, args.out, quick=args.quick)}")
+    yield tasks, False
 
 
 def _models(count: int, *, quick: bool) -> list[common.Task]:
@@ -80,4 +79,12 @@ def _study(*, quick: bool) -> list[common.Task]:
 
 
 if __name__ == "__main__":
-    main()
+    common.main(
+        "kotlowski2011",
+        __doc__,
+        "two models, two training sets, few folds and rows",
+        stages=_stages,
+        page=page.make,
+        settings=lambda args: {"protocol": protocol.constants()},
+        options=_options,
+    )

@@ -117,6 +117,7 @@ def small_set(name: str, who: str, repeats: int, folds: int) -> list[dict]:
         deviation = float(np.std(np.reshape(values, (repeats, folds)).mean(axis=1)))
         record = {"kind": "set", "data": name, "method": who, "lambda": penalty}
         record |= {"loss": float(np.mean(values)), "deviation": deviation}
+        record |= {"repeats": repeats, "folds": folds}
         records.append(record | {"unsettled": unsettled})
     return records
 

@@ -1,9 +1,11 @@
 """Sections 5 to 7 of raykar2007: scripts/paper raykar2007 [--quick] [--data NAME ...] [--out DIR].
 
-Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. Results are recorded in
-DIR/results.jsonl as they come: an interrupted run resumes where it stopped. The full run takes
-about an hour on two cores, --quick a minute.
+Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. The full run takes about an hour on
+two cores, --quick a minute.
 """
+
+from collections.abc import Iterator
+from typing import Any
 
 from .. import common
 from . import page, protocol, published
@@ -11,26 +13,18 @@ from . import page, protocol, published
 DIRECT, FAST = "RankNCG direct", "RankNCG fast"
 
 
-def main() -> None:
-    quick = page.QUICK_RUN
-    parser = common.parser("raykar2007", __doc__, quick)
-    data = list(published.TABLE_1)
-    parser.add_argument(
-        "--data",
-        nargs="+",
-        choices=data,
-        help="data sets; all by default, four of them with --quick",
-    )
+def _options(parser: Any) -> None:
+    names = "data sets; all by default, four of them with --quick"
+    parser.add_argument("--data", nargs="+", choices=list(published.TABLE_1), help=names)
     parser.add_argument("--users", type=int, help=f"users for Table 2; {protocol.USERS} by default")
-    args = common.parse(parser)
-    names = args.data or (list(protocol.QUICK_DATA) if args.quick else data)
-    settings = {"quick": args.quick, "protocol": protocol.constants()}
-    results = common.Results(args.out, settings)
-    results.run(_selections(names, quick=args.quick), args.jobs)
-    results.run(_measurements(results, names, quick=args.quick))
-    results.run(_recommendations(args.users, quick=args.quick))
-    results.run(_figures(quick=args.quick))
-    print(f"Wrote {page.write(results, names, args.out, quick=args.quick)}")
+
+
+def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
+    names = args.data or list(protocol.QUICK_DATA if args.quick else published.TABLE_1)
+    yield _selections(names, quick=args.quick), False
+    yield _measurements(results, names, quick=args.quick), True
+    yield _recommendations(args.users, quick=args.quick), True
+    yield _figures(quick=args.quick), True
 
 
 def _folds(*, quick: bool) -> range:
@@ -93,4 +87,12 @@ def _figures(*, quick: bool) -> list[common.Task]:
 
 
 if __name__ == "__main__":
-    main()
+    common.main(
+        "raykar2007",
+        __doc__,
+        "two folds, two alphas, two users, one draw of RandPoly, small sums",
+        stages=_stages,
+        page=page.make,
+        settings=lambda args: {"protocol": protocol.constants()},
+        options=_options,
+    )

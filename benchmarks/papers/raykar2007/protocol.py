@@ -180,7 +180,10 @@ def select(data: str, variant: str, who: str, fold: int, values: tuple[float, ..
         _choose(who, X[train], y[train], values, fold) if len(values) > 1 else (values[0], 0)
     )
     record = {"kind": "chosen", "data": data, "variant": variant, "method": who, "fold": fold}
-    return [{**record, "value": value, "unsettled": unsettled, "fits": N_FOLDS * len(values)}]
+    return [
+        {**record, "value": value, "unsettled": unsettled, "fits": N_FOLDS * len(values)}
+        | {"values": len(values)}
+    ]
 
 
 def measure(data: str, variant: str, who: str, fold: int, value: float) -> list[dict]:
@@ -206,7 +209,7 @@ def measure(data: str, variant: str, who: str, fold: int, value: float) -> list[
     record |= {"steps": int(last.n_iter_), "optimality": float(last.optimality_)}
     training = float(metrics.wmw(y[train], ranker.decision_function(X_train)))
     record |= {"bound": last.wmw_bound_, "training": training}
-    return [record | {"pairs": n_pairs(y[train])}]
+    return [record | {"pairs": n_pairs(y[train]), "columns": X.shape[1]}]
 
 
 # --- Collaborative filtering ---

@@ -1,4 +1,4 @@
-"""Tables and figures from the records, as one Markdown page."""
+"""Tables and figures from the records, as one page."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -8,21 +8,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..common import QUICK, Results, pyplot, table, write_page
+from ..common import Results
+from ..pages import Claim, Page, bold, decimals, figure, listed, slope, spread, table
 from . import protocol, published
 from .protocol import BASELINES, COLUMNS, STRATEGIES
 
 CLOSE = 0.005
-MORE = (
-    "Hard-Close",
-    "Hard-Correct",
-    protocol.NORMALIZED,
-    protocol.UNBIASED,
-    protocol.LAST_CRR,
-)
+MORE = ("Hard-Close", "Hard-Correct", protocol.NORMALIZED, protocol.UNBIASED, protocol.LAST_CRR)
 COLOURS = {"Random": "#888888", "Soft-Close": "#1f77b4", "Soft-Correct": "#d62728"}
 LINES = {"WSVM": ":", "ERankSVM": "--", "CRR": "-."}
-# Claims of section 4, each with what is counted for it.
 RIVALS = (*BASELINES, "Random", "Soft-Close")
 
 REJECTIONS = """Rejected candidates for each one kept: what plain rejection would take (the
@@ -49,44 +43,44 @@ DIFFERENCES = """- The paper does not say how columns were scaled. We scale as t
   regularises less. That is most of its lead on letter and shuttle. Unbiased weights, the default of
   ActiveSamplingRanker, bring it to the solution over all pairs, and its AUC close to that of
   ERankSVM.
+- Outcomes of t-tests: AUCs over ten pools have deviations of .0001 to .001, so that a few
+  ten-thousandths decide; CRR's average, the constant of WSVM, minima to a certified gap, folds and
+  scaling can each turn them.
 - Gamma in the weights: a candidate is a pair with probability gamma, and p is the acceptance of the
   pair or point that was proposed. Multiplying by gamma or 1 - gamma once more would count it twice.
 - Hard-correct has no AUC in the paper. It chooses outliers, and what it learns from them ranks
   other rows badly."""
 
 
-WHY = [
-    "- Why outcomes differ: AUCs over ten pools have deviations of .0001 to .001, so that a few "
-    "ten-thousandths decide. Our CRR is averaged over its second half, sofia-ml returns the last "
-    "weights (both are below Table 2); WSVM has a constant; ERankSVM and WSVM are minima to a "
-    "certified gap of 1e-3, other solvers than the paper's; folds and scaling are our own."
-]
-
-
-def write(results: Results, names: Sequence[str], out: Path, settings: dict[str, Any]) -> Path:
-    """Draw the figures and write the page."""
+def make(results: Results, out: Path) -> Page:
+    """Draw the figures and make the page."""
+    sets = [*published.DATA, *protocol.STAND_INS]
+    names = results.found("data", sets, kind="auc")
+    with_gammas = results.found("data", sets, kind="gamma")
     _figure_1(results, names, out / "figure1.png")
     _figure_2(results, names, out / "figure2.png")
-    with_gammas = [name for name in names if results.select(kind="gamma", data=name)]
     if with_gammas:
         _figure_3(results, with_gammas, out / "figure3.png")
     sections = {
-        "Protocol": _protocol(names, settings),
-        "Verdicts": _verdicts(results, names, with_gammas, settings),
         "Table 2: AUC at 8,000 pairs, 100 per round, gamma = 1": _table_2(results, names),
         "Table 3: t-tests at 95 %, soft-correct against the others": _table_3(results, names),
         "Table 4: seconds": _table_4(results, names),
-        "Table 5: the best share of pairs": _table_5(results, with_gammas, settings),
+        "Table 5: the best share of pairs": _table_5(results, with_gammas),
         "Exact CRC against samples of all candidates": _full_budget(results),
         "Figure 1: AUC as the pool grows": "![AUC against the number of pairs](figure1.png)",
         "Figure 2: rejections": REJECTIONS
         + "\n\n![Rejections against the number of pairs](figure2.png)",
         "Figure 3: the benefit of the trade-off parameter": "![AUC against gamma](figure3.png)",
         "Time against the number of rows": _growth(results, out / "growth.png"),
-        "Where we differ from the paper": DIFFERENCES + _warnings(results),
     }
-    title = "Active sampling of pairs and points (shen2013), reproduced"
-    return write_page(out / "shen2013.md", title, sections, results.commits)
+    return Page(
+        "Active sampling of pairs and points (shen2013), reproduced",
+        _run(results, names),
+        _claims(results, names, with_gammas),
+        sections,
+        _absent(),
+        DIFFERENCES + _warnings(results),
+    )
 
 
 def per_pool(results: Results, data: str, who: str, **wanted: Any) -> np.ndarray:
@@ -112,48 +106,33 @@ def verdict(ours: np.ndarray, other: np.ndarray) -> str:
     return "win" if test.pvalue < 0.05 else "loss" if test.pvalue > 0.95 else "tie"
 
 
-def _decimals(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0")
+def _auc(auc: np.ndarray) -> str:
+    return spread(auc, zero=False)
 
 
-def _with_spread(auc: np.ndarray) -> str:
-    return _decimals(auc.mean()) + (f" ± {_decimals(auc.std(ddof=1))}" if auc.size > 1 else "")
-
-
-def _bold(text: str, wanted: bool) -> str:
-    return f"**{text}**" if wanted else text
-
-
-def _protocol(names: Sequence[str], settings: dict[str, Any]) -> str:
+def _run(results: Results, names: Sequence[str]) -> str:
     rows = []
     for name in names:
         measured = published.DATA[name][4] if name in published.DATA else "-"
-        rows.append((name, *protocol.sizes(name), protocol.describe(name), measured))
-    absent = ", ".join(
+        data = results.select(kind="data", data=name)[0]
+        counts = [results.count(key, kind="auc", data=name) for key in ("fold", "seed")]
+        rows.append((name, *data["sizes"], data["here"], measured, *counts))
+    text = f"""Section 4 of the paper: C = {protocol.C}, {protocol.BUDGET:,} pairs,
+{protocol.STEP} per round. Every method has the same total weight C B, which for our means is alpha
+= {protocol.ALPHA:g}. Sampled methods: mean and standard deviation over the initial pools, each the
+average over the folds. Values of gamma: {listed(map(_gamma, results.settings["gammas"]))}."""
+    head = ("data", "positive", "negative", "columns", "here", "paper", "folds", "pools")
+    return text + "\n\n" + table(head, rows)
+
+
+def _absent() -> str:
+    absent = listed(
         f"{name} ({sum(sizes[:2]):,} x {sizes[2]:,})" for name, sizes in published.ABSENT.items()
     )
-    folds = "the first fold" if settings["folds"] == 1 else "the folds"
-    text = [
-        f"Section 4 of the paper: C = {protocol.C}, {protocol.BUDGET:,} pairs, {protocol.STEP} "
-        "per round.",
-        "Every method has the same total weight C B, which for our means is alpha = "
-        f"{protocol.ALPHA:g}.",
-        f"Sampled methods: mean and standard deviation over {settings['pools']} initial pools,",
-        f"each the average over {folds} where there are folds.",
-        f"Stand-ins have one fold and at most {protocol.STAND_IN_POOLS} pools.",
-        QUICK if settings["quick"] else "",
-    ]
-    stand_in = (
-        f"Absent, because they could not be had: {absent}. `w8a_train` and "
-        "`news20_bydate_forsale` stand in for the sparse sets with many columns; the paper has no "
-        "figures for them, and they count in no total."
-    )
     return (
-        "\n".join(text)
-        + "\n\n"
-        + table(("data", "positive", "negative", "columns", "here", "paper"), rows)
-        + "\n\n"
-        + stand_in
+        f"Data that could not be had: {absent}. `w8a_train` and `news20_bydate_forsale` stand in "
+        "for the sparse sets with many columns; the paper has no figures for them, and they count "
+        "in no total."
     )
 
 
@@ -164,16 +143,16 @@ def _table_2(results: Results, names: Sequence[str]) -> str:
         for who in COLUMNS:
             ours = per_pool(results, name, who)
             if name not in published.AUC:
-                row.append(_with_spread(ours))
+                row.append(_auc(ours))
                 continue
             theirs = np.atleast_1d(published.AUC[name][who])
             difference = ours.mean() - theirs[0]
             low = bool(difference < -CLOSE)
-            paper = " ± ".join(_decimals(figure) for figure in theirs)
-            row.append(f"{_with_spread(ours)} ({paper}; {_bold(f'{difference:+.4f}', low)})")
+            paper = " ± ".join(decimals(figure) for figure in theirs)
+            row.append(f"{_auc(ours)} ({paper}; {bold(f'{difference:+.4f}', low)})")
             below += [f"{name} {who} ({difference:+.4f})"] if low else []
         rows.append(row)
-        more.append((name, *(_with_spread(per_pool(results, name, who)) for who in MORE)))
+        more.append((name, *(_auc(per_pool(results, name, who)) for who in MORE)))
     return "\n\n".join(
         [
             "Ours (published; difference).",
@@ -232,65 +211,71 @@ def paper_verdict(name: str, rival: str, n_pools: int = 10) -> str:
     return "win" if p < 0.05 else "loss" if p > 0.95 else "tie"
 
 
-def _verdicts(
-    results: Results, names: Sequence[str], with_gammas: Sequence[str], settings: dict[str, Any]
-) -> str:
+def _claims(results: Results, names: Sequence[str], with_gammas: Sequence[str]) -> list[Claim]:
     """The claims of section 4, and what is seen here."""
     known = [name for name in names if name in published.AUC]
-    lines = [QUICK, ""] if settings["quick"] else []
+    claims = []
     for rival in RIVALS:
         outcomes = {name: _outcome(results, name, rival) for name in known}
         theirs = {name: paper_verdict(name, rival) for name in known}
         other = [
             f"{n} ({outcomes[n]}, there {theirs[n]})" for n in known if outcomes[n] != theirs[n]
         ]
-        lines.append(
-            f"- Soft-correct against {rival}: {_total(outcomes.values())} (win/loss/tie) on "
-            f"{len(known)} of the paper's sets, there {_total(theirs.values())} on the same sets "
-            f"and {published.T_TESTS[rival]} on 14. Other outcomes than the paper's: "
-            f"{', '.join(other) or 'none'}."
+        found = (
+            f"{_total(outcomes.values())} (win/loss/tie) on {len(known)} of the paper's sets, "
+            f"there {_total(theirs.values())} on the same sets and {published.T_TESTS[rival]} on "
+            f"14. Other outcomes than the paper's: {listed(other)}."
         )
-    lines += WHY
+        count = Counter(outcomes.values())
+        text = f"soft-correct wins against {rival} more often than it loses"
+        claims.append(Claim("Table 3", text, found, count["win"] > count["loss"]))
     agree = [name for name in with_gammas if name in published.GAMMA]
-    shared = [n for n in agree if _shared_gammas(results, n, settings["gammas"])]
-    lines.append(
-        f"- The best gamma of soft-correct is one of the paper's on {len(shared)} of {len(agree)} "
-        f"sets ({', '.join(shared) or 'none'}). Gamma = 1 or uniform, pairs alone or nearly, is "
-        "among the best of the exact CRC on "
-        + (", ".join(n for n in with_gammas if _pairs_are_best(results, n, settings)) or "no set")
-        + "."
-    )
-    counts, ours, slope = _growth_of(results, "Soft-Correct")
-    _, all_pairs, other = _growth_of(results, "ERankSVM")
-    lines.append(
-        f"- From {counts[0]:,} to {counts[-1]:,} rows at the same budget, soft-correct takes "
-        f"{ours[-1] / ours[0]:.1f} times as long (slope {slope:.2f}), ERankSVM "
-        f"{all_pairs[-1] / all_pairs[0]:.1f} times (slope {other:.2f}): its time grows more "
-        f"slowly, as the paper says. On {counts[-1]:,} rows soft-correct takes {ours[-1]:.2f} s, "
-        f"ERankSVM {all_pairs[-1]:.2f} s."
-        if slope < other
-        else f"- The time of soft-correct does not grow more slowly than that of ERankSVM (slopes "
-        f"{slope:.2f} and {other:.2f}), against the paper."
-    )
-    return "\n".join(lines)
+    shared = {name: bool(_shared_gammas(results, name)) for name in agree}
+    text = "the best gamma of soft-correct is one of the paper's"
+    claims.append(Claim("Table 5", text, "see the table", shared))
+    pairs = {name: _pairs_are_best(results, name) for name in with_gammas}
+    text = "gamma = 1 or uniform, pairs alone or nearly, is among the best of the exact CRC"
+    return [*claims, Claim("section 4.5", text, "see Table 5", pairs), *_times(results, known)]
 
 
-def _best_gammas(
-    results: Results, name: str, who: str, gammas: Sequence[Any]
-) -> tuple[list, float]:
+def _times(results: Results, known: Sequence[str]) -> list[Claim]:
+    """The claims of section 4.4."""
+    hard, rank_svm = {}, {}
+    for name in known:
+        seconds = {r["method"]: r["seconds"] for r in results.select(kind="time", data=name)}
+        for kind in ("Close", "Correct"):
+            hard[f"{name}, {kind}"] = seconds[f"Soft-{kind}"] < seconds[f"Hard-{kind}"]
+        rank_svm[name] = seconds["Soft-Correct"] < seconds["ERankSVM"]
+    slopes, found = {}, []
+    for who in ("Soft-Correct", "ERankSVM"):
+        counts, times = _grown(results, who)
+        slopes[who] = _slope(results, who)
+        span = f"{times[0]:.2f} s on {counts[0]:,} rows, {times[-1]:.2f} s on {counts[-1]:,}"
+        found.append(f"{who} {span} (slope {slopes[who]:.2f})")
+    slower = bool(slopes["Soft-Correct"] < slopes["ERankSVM"])
+    text = "time of soft-correct grows slower with the rows than that of ERankSVM"
+    return [
+        Claim("Table 4", "soft strategies are faster than hard ones", "see the table", hard),
+        Claim("Table 4", "soft-correct is faster than ERankSVM", "on 7 of 14 there", rank_svm),
+        Claim("section 4.4", text, "; ".join(found), slower),
+    ]
+
+
+def _best_gammas(results: Results, name: str, who: str) -> tuple[list, float]:
     """As in the paper: all values of gamma with the best AUC to four digits, and that AUC."""
+    gammas = results.settings["gammas"]
     runs = {gamma: per_pool(results, name, who, gamma=gamma).mean() for gamma in gammas}
     best = max(round(float(auc), 4) for auc in runs.values())
     return [gamma for gamma, auc in runs.items() if round(float(auc), 4) == best], best
 
 
-def _shared_gammas(results: Results, name: str, gammas: Sequence[Any]) -> set[str]:
-    ours = {_gamma(gamma) for gamma in _best_gammas(results, name, "Soft-Correct", gammas)[0]}
+def _shared_gammas(results: Results, name: str) -> set[str]:
+    ours = {_gamma(gamma) for gamma in _best_gammas(results, name, "Soft-Correct")[0]}
     return ours & set(published.GAMMA[name]["Soft-Correct"][0].split(", "))
 
 
-def _pairs_are_best(results: Results, name: str, settings: dict[str, Any]) -> bool:
-    best, _ = _best_gammas(results, name, protocol.EXACT, settings["gammas"])
+def _pairs_are_best(results: Results, name: str) -> bool:
+    best, _ = _best_gammas(results, name, protocol.EXACT)
     return bool({"uniform", 1.0} & set(best))
 
 
@@ -326,24 +311,24 @@ def _table_4(results: Results, names: Sequence[str]) -> str:
     return "\n\n".join([*parts, table(head, ratio_rows)])
 
 
-def _table_5(results: Results, names: Sequence[str], settings: dict[str, Any]) -> str:
+def _table_5(results: Results, names: Sequence[str]) -> str:
     rows = []
     for name in names:
         cells = []
         for who in ("Soft-Close", "Soft-Correct", protocol.EXACT):
-            gammas, best = _best_gammas(results, name, who, settings["gammas"])
+            gammas, best = _best_gammas(results, name, who)
             rank_svm = per_pool(results, name, "ERankSVM")
             beats = any(
                 verdict(per_pool(results, name, who, gamma=gamma), rank_svm) == "win"
                 for gamma in gammas
             )
             theirs = published.GAMMA.get(name, {}).get(who)
-            paper = f" ({_bold(*theirs)})" if theirs else ""
-            ours = _bold(", ".join(map(_gamma, gammas)), beats)
-            cells += [ours + paper, _decimals(best)]
+            paper = f" ({bold(*theirs)})" if theirs else ""
+            ours = bold(", ".join(map(_gamma, gammas)), beats)
+            cells += [ours + paper, decimals(best)]
         rows.append((name, *cells))
     text = (
-        f"The gamma with the highest mean AUC over {settings['pools']} pools (published); bold "
+        "The gamma with the highest mean AUC over the pools (published); bold "
         "where it beats ERankSVM by the t-test, on the values it was chosen by, as in the paper. "
         "Neighbours differ by .0001 or so, which is less than their standard deviations. Exact "
         "CRC is equation (5) over all pairs and points, without sampling. Points have a constant."
@@ -393,32 +378,27 @@ def _excess(results: Results) -> str:
     return text + "\n\n" + table(("data", "minimum", *methods), rows)
 
 
-def _growth_of(results: Results, who: str) -> tuple[list[int], list[float], float]:
-    """Rows, seconds, and the slope of the logarithms."""
-    of_rows = {r["rows"]: r["seconds"] for r in results.select(kind="growth", method=who)}
-    counts = sorted(of_rows)
-    seconds = [of_rows[n] for n in counts]
-    return counts, seconds, float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
+def _grown(results: Results, who: str) -> tuple[list[int], list[float]]:
+    records = sorted(results.select(kind="growth", method=who), key=lambda r: r["rows"])
+    return [r["rows"] for r in records], [r["seconds"] for r in records]
+
+
+def _slope(results: Results, who: str) -> float:
+    return slope(*_grown(results, who))
 
 
 def _growth(results: Results, out: Path) -> str:
     """Seconds against rows at the same budget: a figure, and a table with the slopes."""
-    records = results.select(kind="growth")
-    counts = sorted({r["rows"] for r in records})
-    methods = list(dict.fromkeys(r["method"] for r in records))
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-    rows = []
-    for who in methods:
-        _, seconds, slope = _growth_of(results, who)
-        colour = COLOURS.get(who, "black")
-        axis.loglog(counts, seconds, LINES.get(who, "-"), marker="o", color=colour, label=who)
-        rows.append((who, *(f"{second:.3f}" for second in seconds), f"{slope:.2f}"))
-    axis.set_xlabel("rows")
-    axis.set_ylabel("seconds")
-    axis.legend(fontsize=8)
-    figure.savefig(out, dpi=110)
-    plt.close(figure)
+    rows: list[Sequence[str]] = []
+    with figure(out, size=(6, 4)) as (_, axis):
+        for who in dict.fromkeys(r["method"] for r in results.select(kind="growth")):
+            counts, seconds = _grown(results, who)
+            colour = COLOURS.get(who, "black")
+            axis.loglog(counts, seconds, LINES.get(who, "-"), marker="o", color=colour, label=who)
+            cells = (f"{second:.3f}" for second in seconds)
+            rows.append((who, *cells, f"{_slope(results, who):.2f}"))
+        axis.set(xlabel="rows", ylabel="seconds")
+        axis.legend(fontsize=8)
     text = (
         f"Seconds of fit on parts of {protocol.GROWTH_DATA}, {protocol.BUDGET:,} pairs in all: the "
         "paper claims that the time of active sampling depends on budget and step, not on the rows "
@@ -432,38 +412,30 @@ def _growth(results: Results, out: Path) -> str:
 
 def _warnings(results: Results) -> str:
     warned = sorted({(r["data"], r["method"]) for r in results.select(settled=False)})
-    failed = ", ".join(f"{who} on {data}" for data, who in warned)
-    return f"\n- Fits that did not reach their tolerance: {failed or 'none'}."
+    failed = listed(f"{who} on {data}" for data, who in warned)
+    return f"\n- Fits that did not reach their tolerance: {failed}."
 
 
 def _panels(
     names: Sequence[str], out: Path, draw: Callable[[Any, str], None], x: str, y: str
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     n_panels = len(names) + 1  # one for the legend
     down = -(-n_panels // 5)
     across = -(-n_panels // down)
-    figure, axes = plt.subplots(
-        down, across, figsize=(3.6 * across, 2.9 * down), squeeze=False, layout="constrained"
-    )
-    panels = list(axes.flat)
-    for axis, name in zip(panels, names, strict=False):
-        draw(axis, name)
-        axis.set_title(name, fontsize=10)
-        axis.tick_params(labelsize=8)
-    for axis in panels[len(names) :]:
-        axis.axis("off")
-    panels[len(names)].legend(
-        *panels[0].get_legend_handles_labels(), loc="center", fontsize=9, frameon=False
-    )
-    figure.supxlabel(x, fontsize=10)
-    figure.supylabel(y, fontsize=10)
-    figure.savefig(out, dpi=110)
-    plt.close(figure)
+    size = (3.6 * across, 2.9 * down)
+    with figure(out, down, across, size=size, squeeze=False) as (drawn, axes):
+        panels = list(axes.flat)
+        for axis, name in zip(panels, names, strict=False):
+            draw(axis, name)
+            axis.set_title(name, fontsize=10)
+            axis.tick_params(labelsize=8)
+        for axis in panels[len(names) :]:
+            axis.axis("off")
+        panels[len(names)].legend(
+            *panels[0].get_legend_handles_labels(), loc="center", fontsize=9, frameon=False
+        )
+        drawn.supxlabel(x, fontsize=10)
+        drawn.supylabel(y, fontsize=10)
 
 
 def _curve(results: Results, data: str, who: str) -> np.ndarray:

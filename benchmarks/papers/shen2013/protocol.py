@@ -320,7 +320,8 @@ def timing(name: str, repeats: int) -> list[dict]:
     """Table 4: seconds of fit on the first fold; the median of several, after one to compile."""
     fold = load_fold(name, 0)
     peers = {"lbfgs": LogisticRegression(C=C * BUDGET / fold.y.size, max_iter=1000)}
-    records = []
+    facts = {"kind": "data", "data": name, "sizes": sizes(name), "here": describe(name)}
+    records: list[dict] = [facts]
     for who in (*STRATEGIES, *BASELINES, EXACT, "lbfgs"):
         ranker = partial(_copy, peers[who]) if who in peers else partial(_timed_method, who)
         seconds = _seconds(ranker, fold.X, fold.y, repeats)
@@ -329,8 +330,7 @@ def timing(name: str, repeats: int) -> list[dict]:
 
 
 def describe(name: str) -> str:
-    data = datasets.load(name)
-    storage = "sparse" if sp.issparse(data.X) else "dense"
+    storage = "sparse" if sp.issparse(datasets.load(name).X) else "dense"
     scale = f", columns scaled to {list(SCALE[name])}" if name in SCALE else ""
     where = "published test set" if name in WITH_TEST_SET else f"{N_FOLDS}-fold cross-validation"
     if name in STAND_INS:
@@ -338,7 +338,7 @@ def describe(name: str) -> str:
     return f"{storage}{scale}; {where}"
 
 
-def sizes(name: str) -> tuple[int, int, int]:
+def sizes(name: str) -> list[int]:
     """Positive rows, negative rows and columns."""
     data = datasets.load(name)
-    return int(np.sum(data.y > 0)), int(np.sum(data.y <= 0)), data.X.shape[1]
+    return [int(np.sum(data.y > 0)), int(np.sum(data.y <= 0)), data.X.shape[1]]
