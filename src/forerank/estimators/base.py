@@ -82,7 +82,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
-        if self._is_valid(*data, reset=reset):
+        of_form = isinstance(data[0], np.ndarray) or sparse == "csr"
+        if of_form and self._is_valid(*data, reset=reset):
             if reset:
                 self.n_features_in_ = data[0].shape[1]
                 self.__dict__.pop("feature_names_in_", None)
