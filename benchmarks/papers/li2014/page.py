@@ -260,6 +260,9 @@ def _figure_1(results: Results, path: Path) -> str:
                 label = f"{who}, {alpha:g} ({_exponent(exponent)})"
                 sizes = [r["size"] for r in points]
                 axes.loglog(sizes, seconds, styles[who] + "o", color=colour, ms=4, label=label)
+                late_points = [(r["size"], r["seconds"]) for r in points if not r["settled"]]
+                for point in late_points:
+                    axes.loglog(*point, "x", color="black", ms=8)
                 axes.set(title=data, xlabel="rows")
         for axes in panels[0]:
             if axes.lines:
@@ -273,7 +276,7 @@ def _figure_1(results: Results, path: Path) -> str:
     text = f"""Time to a relative duality gap of {protocol.EPSILON:g} on random parts of the rows
 (all columns) and of the columns (all rows), for our solver and for the published one. Slopes of
 log time in log size are over the parts where the gap was reached in the time allowed; > is a time
-at which it was not, and "late" their number."""
+at which it was not (a cross in the figure), and "late" their number."""
     head = ("data", "method", "alpha", "part of", "sizes", "slope", "seconds, all", "late")
     return f"{text}\n\n{table(head, rows)}\n\n![Seconds against rows](figure1.png)"
 
