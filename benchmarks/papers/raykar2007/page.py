@@ -40,7 +40,7 @@ DIFFERENCES = """- Every method is our own. RankNet trains on all pairs at once 
   1 / (number of columns) for gamma, all rows up to 5,000 and Nystroem with 1,000 beyond.
 - Auto-MPG has its six incomplete rows left out; its and abalone's categories are zeros and ones,
   which makes more columns than the paper has.
-- Table 2: 100 users drawn from those with at least 100 ratings; the columns are the ratings of the
+- Table 2: users are drawn from those with at least 100 ratings; the columns are the ratings of the
   d users who rate most. The paper says neither. alpha from 100 to 0.01 by five inner folds;
   RankBoost takes 100 rounds.
 - Seconds are those of the fit on the training part, one after the other on an otherwise idle
@@ -90,7 +90,7 @@ def _run(results: Results, names: Sequence[str]) -> str:
     draws = results.count("seed", kind="randpoly")
     return f"""Section 6: {listed(names)}; {folds} of five folds (fewer for the direct method on
 many pairs), the parameter from {grids[0]} to {grids[-1]} values by inner folds. Section 7:
-{users} users. RandPoly: {draws} draws. Sums of up to {results.select(kind="sum")[-1]["n"]:,}
+{users} users. RandPoly: {draws} draw{"s" if draws > 1 else ""}. Sums of up to {results.select(kind="sum")[-1]["n"]:,}
 points."""
 
 
