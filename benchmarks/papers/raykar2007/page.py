@@ -90,8 +90,8 @@ def _run(results: Results, names: Sequence[str]) -> str:
     draws = results.count("seed", kind="randpoly")
     return f"""Section 6: {listed(names)}; {folds} of five folds (fewer for the direct method on
 many pairs), the parameter from {grids[0]} to {grids[-1]} values by inner folds. Section 7:
-{users} users. RandPoly: {draws} draw{"s" if draws > 1 else ""}. Sums of up to {results.select(kind="sum")[-1]["n"]:,}
-points."""
+{users} users. Draws of RandPoly: {draws}. Sums of up to
+{results.select(kind="sum")[-1]["n"]:,} points."""
 
 
 def per_fold(results: Results, data: str, variant: str, who: str, what: str) -> np.ndarray:
