@@ -53,9 +53,11 @@ class TestPlainArrays:
 
     def test_valid(self):
         X = np.arange(6.0).reshape(3, 2)
-        for valid in (X, X.astype(np.float32), np.asfortranarray(X), X[::2], X[:, ::-1]):
+        sparse = sp.csr_array(X), sp.csr_matrix(X)
+        for valid in (X, X.astype(np.float32), np.asfortranarray(X), X[::2], X[:, ::-1], *sparse):
             assert is_valid_array(valid)
-            assert check_array(valid, dtype=[np.float64, np.float32]) is valid
+            checked = check_array(valid, accept_sparse="csr", dtype=[np.float64, np.float32])
+            assert checked is valid
 
     @pytest.mark.parametrize(
         "X",
@@ -71,7 +73,8 @@ class TestPlainArrays:
             np.array([[np.inf, -np.inf]]),
             np.full((2, 2), 1e308),
             np.ma.ones((2, 2)),
-            sp.csr_array(np.eye(2)),
+            sp.csc_array(np.eye(2)),
+            sp.csr_array(np.array([[1.0, np.nan]])),
         ],
         ids=repr,
     )
