@@ -16,7 +16,8 @@ class Metric:
 
     The updates make it exact along the steps, also where the curvature has changed. Where the first
     step finds a smaller curvature than that of the Hessian, all of it is reduced by this factor:
-    from equal scores on, the curvature of most losses decreases everywhere. Called with a vector,
+    from equal scores on, the curvature of most losses decreases everywhere. On a path of penalties
+    it does not, since the fit before was near. Called with a vector,
     it returns the product of its inverse with it. Cost: d^3 / 3 for the Cholesky factor, d^2 for a
     product.
 
@@ -61,15 +62,18 @@ class Metric:
             steps, self._steps = self._steps, []
             self._set_factor(penalty)
             for step, of_gradient in steps:
-                self.update(step, of_gradient + change * step)
+                self.update(step, of_gradient + change * step, reduce=False)
 
-    def update(self, step: Vector, change: Vector) -> None:
-        """Use that the gradient, penalty included, changed by `change` over a step."""
+    def update(self, step: Vector, change: Vector, *, reduce: bool = True) -> None:
+        """Use that the gradient, penalty included, changed by `change` over a step; with `reduce`,
+        the first step may reduce all of the Hessian.
+        """
         found = float(step @ change)
         if found > 0.0:
-            expected = float(step @ (self._hessian @ step) + self._penalty @ step**2)
-            if not self._steps and expected > 0.0:
-                self._scale = min(1.0, max(found, _SMALLEST_SCALE * expected) / expected)
+            if reduce and not self._steps:
+                expected = float(step @ (self._hessian @ step) + self._penalty @ step**2)
+                if expected > 0.0:
+                    self._scale = min(1.0, max(found / expected, _SMALLEST_SCALE))
             self._steps.append((step, change))
 
     def __call__(self, r: Vector) -> Vector:

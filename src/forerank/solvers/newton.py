@@ -242,7 +242,7 @@ def _iterations(
         before, adjoint = gradient, design.adjoint(here.gradient)
         gradient = adjoint + penalty * w
         if isinstance(precondition, Metric):
-            precondition.update(step * p, gradient - before)
+            precondition.update(step * p, gradient - before, reduce=not on_path)
             # At the present rate of decrease, the next step is the last.
             is_last = not on_path and float(gradient @ gradient) <= tol * reference * norm
             if precondition.n_steps >= most_steps and not is_last:
