@@ -16,7 +16,7 @@ ORDER = [
     # Used everywhere.
     "exceptions", "_typing", "_text", "_kernels", "_sorting", "_validation",
     # Numbers.
-    "losses", "graphs", "design", "pairsums", "objectives", "sampling", "solvers",
+    "losses", "graphs", "design", "pairsums", "objectives", "sampling", "solvers", "trees",
     # What people fit and measure, and the rows they do it with.
     "metrics", "data", "estimators", "selection", "active",
     # Files, pages, people.
@@ -123,7 +123,7 @@ def test_files_and_functions_are_short():
 
 PUBLIC = {
     "forerank": """
-        AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
+        AATPRanker ActiveSamplingRanker BoostedRanker CombinedRanker CombinedSGDRanker MAPRanker
         OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
         QuadraticFeatures
         RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
@@ -140,7 +140,7 @@ PUBLIC = {
         sum_over_chunks
     """,
     "forerank.estimators": """
-        AATPRanker ActiveSamplingRanker CombinedRanker CombinedSGDRanker MAPRanker
+        AATPRanker ActiveSamplingRanker BoostedRanker CombinedRanker CombinedSGDRanker MAPRanker
         OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
         QuadraticFeatures
         RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker
@@ -166,7 +166,7 @@ PUBLIC = {
     """,
     "forerank.objectives": """
         AllPairs Combined Curved Linearization Objective Pointwise Profiled SmoothObjective
-        Smoothable
+        SmoothTop Smoothable for_lightgbm for_xgboost
     """,
     "forerank.pairsums": """
         ErfcPairs ExponentialPairs HingePairs LogisticPairs LogisticSources PairBlocks
@@ -186,6 +186,10 @@ PUBLIC = {
     "forerank.solvers": """
         Iteration Progress SolverResult accelerated_dual bundle choose_solver
         method_of_multipliers minimise ncg newton pointwise_dual working_set_newton
+    """,
+    "forerank.trees": """
+        BACKENDS Backend Gradient Grower GrowthSettings TrainingRows TreeEnsemble choose_backend
+        make_grower
     """,
     "forerank.workflows.compare": """
         Comparison compare corrected_t_test holm shown_row

@@ -3,6 +3,7 @@
 from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker
 from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.boosted import BoostedRanker
 from forerank.estimators.combined import CombinedRanker
 from forerank.estimators.combined_sgd import CombinedSGDRanker
 from forerank.estimators.owpc import OWPCRanker
@@ -21,6 +22,7 @@ from forerank.estimators.top_push import TopPush, TopRanker
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "BoostedRanker",
     "CombinedRanker",
     "CombinedSGDRanker",
     "MAPRanker",

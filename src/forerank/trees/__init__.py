@@ -1,0 +1,17 @@
+"""Boosted trees: the arrays of a fitted ensemble, and the libraries that grow the trees."""
+
+from forerank.trees.backends import BACKENDS, Backend, choose_backend, make_grower
+from forerank.trees.ensemble import TreeEnsemble
+from forerank.trees.growth import Gradient, Grower, GrowthSettings, TrainingRows
+
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "Gradient",
+    "Grower",
+    "GrowthSettings",
+    "TrainingRows",
+    "TreeEnsemble",
+    "choose_backend",
+    "make_grower",
+]
