@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
+        AdditiveFeatures,
         CombinedRanker,
         CombinedSGDRanker,
         MAPRanker,
@@ -34,6 +35,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "AdditiveFeatures",
     "CombinedRanker",
     "CombinedSGDRanker",
     "MAPRanker",

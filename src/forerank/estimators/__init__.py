@@ -2,6 +2,7 @@
 
 from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker
+from forerank.estimators.additive_features import AdditiveFeatures
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.combined import CombinedRanker
 from forerank.estimators.combined_sgd import CombinedSGDRanker
@@ -21,6 +22,7 @@ from forerank.estimators.top_push import TopPush, TopRanker
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "AdditiveFeatures",
     "CombinedRanker",
     "CombinedSGDRanker",
     "MAPRanker",
