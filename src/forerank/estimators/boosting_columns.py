@@ -30,7 +30,9 @@ def category_columns(given: Any, X: Any) -> tuple[int, ...]:
                 'categorical_features must be None, "from_dtype", or a list or mask of columns; '
                 f"got {given!r}."
             )
-        return tuple(k for k, name in enumerate(X.columns) if _is_category(X[name])) if names else ()
+        return (
+            tuple(k for k, name in enumerate(X.columns) if _is_category(X[name])) if names else ()
+        )
     n_columns = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
     entries = list(given) if isinstance(given, Iterable) else [given]
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):

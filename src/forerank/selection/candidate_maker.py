@@ -136,8 +136,8 @@ class CandidateMaker:
         if has_lightgbm():
             return names
         self.notes.append(
-            "LightGBM is not installed, so that trees were fitted by scikit-learn, which is "
-            f"slower, and {' and '.join(names[1:])} were not tried"
+            "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, without "
+            f"{' and '.join(names[1:])}"
         )
         return names[:1]
 

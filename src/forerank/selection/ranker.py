@@ -6,8 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -351,7 +349,9 @@ class Ranker(BaseRanker):
             return tuple(FORMS[name] for name in check_families(self.families) if name in FORMS)
         names = [self.methods] if isinstance(self.methods, str) else self.methods
         trees = {METHODS[resolve_method(name)].trees for name in names}
-        return tuple(form for form, is_used in (("plain", False), ("trees", True)) if is_used in trees)
+        return tuple(
+            form for form, is_used in (("plain", False), ("trees", True)) if is_used in trees
+        )
 
     @property
     def forms_(self) -> tuple[str, ...]:

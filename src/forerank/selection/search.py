@@ -22,6 +22,7 @@ from forerank._typing import Vector
 from forerank._validation import is_integer
 from forerank.metrics.registry import Measure
 from forerank.selection.average import HeldOutRows, average_weights, loss_excess
+from forerank.selection.candidate_maker import CandidateMaker
 from forerank.selection.candidates import (
     Candidate,
     drop_clearly_worse,
@@ -31,7 +32,6 @@ from forerank.selection.candidates import (
     typical_penalty,
 )
 from forerank.selection.fits import RowForms, path_scores
-from forerank.selection.candidate_maker import CandidateMaker
 from forerank.selection.methods import FAMILIES, check_families, named_feature_maps
 from forerank.selection.training_rows import (
     Split,
@@ -157,6 +157,21 @@ class Search:
             done += numbers
             if several and len(done) < len(folds):
                 self._drop(self.candidates, {k: self.splits[k] for k in done})
+            if len(done) == self.n_folds < len(folds):
+                self._keep_best_trees()
+
+    def _keep_best_trees(self) -> None:
+        """Drop all trees but the best before folds are repeated, since they take most of the
+        time.
+        """
+        best = self.best_of("trees")
+        for candidate in self.candidates if best else []:
+            if (
+                candidate.family == "trees"
+                and candidate.dropped is None
+                and candidate is not best[0]
+            ):
+                candidate.dropped = f"behind {best[0].name} in the first {self.n_folds} folds"
 
     def _trial(self) -> None:
         """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
@@ -213,12 +228,18 @@ class Search:
             return
         begin = perf_counter()
         values, kept = candidate.results[number], {}
-        for position, scores in path_scores(candidate, train, test):
-            candidate.fits += 1
-            values[position] = test.evaluate(self.measure, scores, self.list_rows)
-            kept[position] = scores
-            if candidate.family == "trees" and self._ends_rounds(candidate, number, position):
-                break
+        try:
+            for position, scores in path_scores(candidate, train, test):
+                candidate.fits += 1
+                values[position] = test.evaluate(self.measure, scores, self.list_rows)
+                kept[position] = scores
+                if candidate.family == "trees" and self._ends_rounds(candidate, number, position):
+                    break
+        except ValueError as error:  # trees on constant columns, say
+            if candidate.family != "trees":
+                raise
+            candidate.dropped = f"cannot be fitted: {str(error).rstrip('.')}"
+            return
         candidate.test_scores[number] = {**candidate.test_scores.get(number, {}), **kept}
         now = perf_counter()
         candidate.seconds += now - begin

@@ -7,7 +7,7 @@ from forerank.trees.growth import Grower, GrowthSettings, TrainingRows
 from forerank.trees.histogram import HistogramGrower
 from forerank.trees.lightgbm import LightGBMGrower, import_error
 
-__all__ = ["BACKENDS", "Backend", "choose_backend", "make_grower"]
+__all__ = ["BACKENDS", "Backend", "choose_backend", "has_lightgbm", "make_grower"]
 
 Backend: TypeAlias = Literal["lightgbm", "histogram"]
 BACKENDS: tuple[Backend, ...] = ("lightgbm", "histogram")
@@ -44,3 +44,8 @@ def choose_backend(backend: str = "auto", *, logistic: bool = True, loss: str = 
 def make_grower(backend: Backend, rows: TrainingRows, settings: GrowthSettings) -> Grower:
     """A library that is ready to grow trees on these rows."""
     return _GROWERS[backend](rows, settings)
+
+
+def has_lightgbm() -> bool:
+    """Whether LightGBM can be imported."""
+    return import_error() is None

@@ -121,9 +121,7 @@ class TreeEnsemble:
     def joined(cls, parts: "Iterable[TreeEnsemble]") -> "TreeEnsemble":
         """The trees of several ensembles one after another; the constants are added."""
         given = list(parts)
-        arrays = {
-            name: np.concatenate([getattr(part, name) for part in given]) for name in _TYPES
-        }
+        arrays = {name: np.concatenate([getattr(part, name) for part in given]) for name in _TYPES}
         for name in ("first_node", "first_word"):
             arrays[name] = _joined_starts([getattr(part, name) for part in given])
         n_sets = np.cumsum([0, *(part.first_word.size - 1 for part in given)])
