@@ -157,7 +157,8 @@ PUBLIC = {
         order
     """,
     "forerank.metrics": """
-        AucInterval SCORERS auc_interval average_precision get_scorer ndcg partial_auc
+        AucInterval SCORERS auc_interval average_precision for_lightgbm for_xgboost get_scorer
+        ndcg partial_auc
         pos_at_top precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw
         work_saved
     """,

@@ -278,7 +278,9 @@ class BoostedRanker(GraphRanker):
         in_leaf = self.min_samples_leaf
         if in_leaf is None:
             in_leaf = max(1, min(_LEAF_ROWS, int(_LEAF_SHARE * X.shape[0])))
-        threads = n_threads_for(X, _allowed_threads(self.n_jobs))
+        threads = _allowed_threads(self.n_jobs)
+        if self.n_jobs is None:
+            threads = n_threads_for(X, threads)
         return GrowthSettings(
             self.learning_rate, self.max_leaf_nodes, in_leaf, self.l2, self.max_features, threads,
             seed,

@@ -30,7 +30,9 @@ def category_columns(given: Any, X: Any) -> tuple[int, ...]:
                 'categorical_features must be None, "from_dtype", or a list or mask of columns; '
                 f"got {given!r}."
             )
-        return tuple(k for k, name in enumerate(X.columns) if _is_category(X[name])) if names else ()
+        return (
+            tuple(k for k, name in enumerate(X.columns) if _is_category(X[name])) if names else ()
+        )
     n_columns = X.shape[1] if hasattr(X, "shape") else np.asarray(X).shape[1]
     entries = list(given) if isinstance(given, Iterable) else [given]
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
@@ -65,10 +67,11 @@ def category_values(X: Any, columns: tuple[int, ...]) -> list[list[Any] | None]:
 
 
 def _values(column: Any) -> list[Any]:
-    categories = column.cat.categories if hasattr(column.cat, "categories") else None
-    if categories is None:  # polars
-        categories = column.cat.get_categories()
-    return [value.item() if isinstance(value, np.generic) else value for value in categories]
+    if hasattr(column.dtype, "categories"):  # pandas, and Enum of polars
+        values = list(column.dtype.categories)
+    else:  # Categorical of polars has no list of its own
+        values = sorted({value for value in column.to_list() if value is not None})
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def with_codes(X: Any, columns: tuple[int, ...], values: list[list[Any] | None]) -> Any:

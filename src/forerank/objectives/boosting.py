@@ -22,7 +22,6 @@ from forerank._validation import check_choice, check_weights, encode_classes
 from forerank.graphs import numbered_edges
 from forerank.losses import get_loss
 from forerank.objectives.allpairs import AllPairs
-
 from forerank.objectives.smooth_top import SmoothTop
 
 __all__ = [

@@ -113,7 +113,7 @@ class TreeEnsemble:
     @classmethod
     def empty(cls, n_features: int, constant: float = 0.0) -> "TreeEnsemble":
         """An ensemble without trees, whose scores are constant."""
-        arrays = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
+        arrays: dict[str, Any] = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
         arrays |= {name: np.zeros(1, dtype=np.int64) for name in ("first_node", "first_word")}
         return cls(n_features, constant, **arrays)
 
@@ -121,9 +121,7 @@ class TreeEnsemble:
     def joined(cls, parts: "Iterable[TreeEnsemble]") -> "TreeEnsemble":
         """The trees of several ensembles one after another; the constants are added."""
         given = list(parts)
-        arrays = {
-            name: np.concatenate([getattr(part, name) for part in given]) for name in _TYPES
-        }
+        arrays = {name: np.concatenate([getattr(part, name) for part in given]) for name in _TYPES}
         for name in ("first_node", "first_word"):
             arrays[name] = _joined_starts([getattr(part, name) for part in given])
         n_sets = np.cumsum([0, *(part.first_word.size - 1 for part in given)])
@@ -140,7 +138,7 @@ class TreeEnsemble:
             if name not in ("first_node", "first_word", "words")
         }
         starts = self.first_node[begin : end + 1] - first
-        kept = {"first_word": self.first_word, "words": self.words}
+        kept: dict[str, Any] = {"first_word": self.first_word, "words": self.words}
         return TreeEnsemble(self.n_features, 0.0, **arrays, first_node=starts, **kept)
 
     # --- Scores ---

@@ -35,9 +35,7 @@ def add_dense_scores(  # type: ignore[no-untyped-def]
             node = root
             while feature[node] >= 0:
                 x = np.float64(X[i, feature[node]])
-                if goes_left(
-                    x, threshold[node], missing_left[node], bits[node], first_word, words
-                ):
+                if goes_left(x, threshold[node], missing_left[node], bits[node], first_word, words):
                     node = root + left[node]
                 else:
                     node = root + right[node]
