@@ -123,7 +123,8 @@ def test_files_and_functions_are_short():
 
 PUBLIC = {
     "forerank": """
-        AATPRanker ActiveSamplingRanker BoostedRanker CombinedRanker CombinedSGDRanker MAPRanker
+        AATPRanker ActiveSamplingRanker AdditiveFeatures BoostedRanker CombinedRanker
+        CombinedSGDRanker MAPRanker
         OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
         QuadraticFeatures
         RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
@@ -140,7 +141,8 @@ PUBLIC = {
         sum_over_chunks
     """,
     "forerank.estimators": """
-        AATPRanker ActiveSamplingRanker BoostedRanker CombinedRanker CombinedSGDRanker MAPRanker
+        AATPRanker ActiveSamplingRanker AdditiveFeatures BoostedRanker CombinedRanker
+        CombinedSGDRanker MAPRanker
         OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
         QuadraticFeatures
         RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
+        AdditiveFeatures,
         BoostedRanker,
         CombinedRanker,
         CombinedSGDRanker,
@@ -35,6 +36,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "AdditiveFeatures",
     "BoostedRanker",
     "CombinedRanker",
     "CombinedSGDRanker",

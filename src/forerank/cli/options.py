@@ -59,7 +59,9 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help=_QUIET, callback=show_log)]
 
 
 def _complete_ranker(incomplete: str) -> list[str]:
-    names = [name for name in forerank.__all__ if name[0].isupper() and name != "QuadraticFeatures"]
+    names = [
+        name for name in forerank.__all__ if name[0].isupper() and not name.endswith("Features")
+    ]
     return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 

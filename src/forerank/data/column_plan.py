@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from forerank._text import counted, listed
+from forerank._validation import check_choice
+from forerank.data.additive_columns import AdditiveColumns
 from forerank.data.column_kinds import COLUMN_TYPES
 from forerank.data.frames import (
     LARGEST_EXACT,
@@ -23,8 +25,14 @@ from forerank.data.frames import (
     parses_as_number,
 )
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
+from forerank.data.tree_columns import CategoryCodes, RawColumns, TextComponents
 
-__all__ = ["ColumnPlan", "MixedColumn", "mixed_columns", "plan_columns"]
+__all__ = ["FORMS", "ColumnPlan", "MixedColumn", "mixed_columns", "plan_columns"]
+
+# What columns become: see `ColumnPlan.transformer`.
+FORMS = ("plain", "additive", "trees")
+# Fewest rows of a category that has a column of its own in additive models.
+_ADDITIVE_ROWS = 5
 
 # Number of values whose words are counted to tell texts from categories.
 _COUNTED_VALUES = 20_000
@@ -75,16 +83,36 @@ class ColumnPlan:
         """Names of the columns that become features."""
         return [*self.numbers, *self.dates, *self.categories, *self.texts]
 
-    def transformer(self) -> TableColumns:
+    def transformer(self, form: str = "plain") -> TableColumns:
         """The steps, not fitted. Columns of a frame are found by name, in any order; others are
         ignored.
+
+        Parameters
+        ----------
+        form : {"plain", "additive", "trees"}, default="plain"
+            What the columns become: scaled numbers and one-hot categories for linear models;
+            curves for additive models, which are linear models on `AdditiveColumns`; or numbers as
+            they are, with codes of categories, for trees.
         """
-        steps: list[tuple[str, Any, list[str]]] = [
-            ("numbers", NumberColumns(), self.numbers),
-            ("dates", NumberColumns(), self.dates),
-            ("categories", CategoryColumns(), self.categories),
-            *((f"text {name}", TextColumn(), [name]) for name in self.texts),
-        ]
+        check_choice("form", form, FORMS)
+        numbers_and_dates = [*self.numbers, *self.dates]
+        text: type = TextComponents if form == "trees" else TextColumn
+        steps: list[tuple[str, Any, list[str]]] = {
+            "plain": [
+                ("numbers", NumberColumns(), self.numbers),
+                ("dates", NumberColumns(), self.dates),
+                ("categories", CategoryColumns(), self.categories),
+            ],
+            "additive": [
+                ("numbers and dates", AdditiveColumns(), numbers_and_dates),
+                ("categories", CategoryColumns(min_frequency=_ADDITIVE_ROWS), self.categories),
+            ],
+            "trees": [
+                ("numbers and dates", RawColumns(), numbers_and_dates),
+                ("categories", CategoryCodes(), self.categories),
+            ],
+        }[form]
+        steps += [(f"text {name}", text(), [name]) for name in self.texts]
         return TableColumns([step for step in steps if step[2]])
 
     def kinds(self, frame: Any) -> dict[str, str]:

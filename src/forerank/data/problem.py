@@ -10,7 +10,7 @@
 `read_problem` is the only way in: fit, compare and report call it with the same arguments.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -27,6 +27,7 @@ from forerank._text import counted, listed
 from forerank._typing import Index, Vector
 from forerank.data.checks import DataWarning, check_rows
 from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
+from forerank.data.forms import ColumnForms, FormColumns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
 from forerank.data.readers import Matrix, check_columns
@@ -100,18 +101,23 @@ class RankingProblem:
         named = {name: labels[name] for name in ("positive", "negative", "classes")}
         return {"rows": int(self.y.size), **named, "groups": self.n_groups}
 
-    def steps(self) -> Any:
-        """The transformer of the columns, not fitted."""
+    def steps(self, forms: Sequence[str] = ("plain",)) -> Any:
+        """The transformer of the columns, not fitted; a matrix has one form only."""
         if self.plan is not None:
-            return self.plan.transformer()
+            steps = {form: self.plan.transformer(form) for form in forms}
+            return FormColumns(steps) if len(steps) > 1 else steps[forms[0]]
         if sp.issparse(self.rows):
             return MaxAbsScaler()
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         return make_pipeline(imputer, StandardScaler())
 
-    def prepare(self, order: Index, n_train: int) -> tuple[Any, Any]:
-        """The transformer fitted on the first `n_train` rows of an order, and the matrix of all."""
-        steps = self.steps()
+    def prepare(
+        self, order: Index, n_train: int, forms: Sequence[str] = ("plain",)
+    ) -> tuple[Any, Any]:
+        """The transformer fitted on the first `n_train` rows of an order, and the matrix of all, or
+        `ColumnForms` if several forms of the columns of a table are asked for.
+        """
+        steps = self.steps(forms)
         if self.plan is not None:
             all_rows = n_train == len(self.rows)  # then a copy is saved
             steps.fit(self.rows if all_rows else self.rows.iloc[order[:n_train]])
@@ -172,6 +178,8 @@ def first_rows(X: Any, n: int) -> Any:
     """The first n rows of a matrix, without a copy."""
     if n == X.shape[0]:
         return X
+    if isinstance(X, ColumnForms):
+        return ColumnForms({f: first_rows(m, n) for f, m in X.matrices.items()}, X.categorical)
     if not sp.issparse(X):
         return X[:n]
     end = X.indptr[n]

@@ -27,11 +27,14 @@ __all__ = [
     "TextColumn",
     "category_codes",
     "column_floats",
+    "column_texts",
     "one_hot_columns",
 ]
 
 # Number of rows that are transformed at a time.
 _BLOCK_ROWS = 1 << 16
+# Share of rows below which a category is rare.
+_RARE_SHARE = 0.001
 # Share of nonzero entries from which the matrix is dense.
 _DENSE_SHARE = 0.6
 # Booleans as Python and R write them, and as strings of this package.
@@ -58,6 +61,8 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     transformers_ : list of (name, fitted transformer, columns)
     output_indices_ : dict
         For each step, the slice of its columns in the matrix.
+    categorical_ : list of int
+        Columns of the matrix that are codes of categories, for trees.
     """
 
     def __init__(self, steps: list[tuple[str, Any, list[str]]]) -> None:
@@ -71,10 +76,13 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         names = [name for *_, columns in self.steps for name in columns]
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = self.feature_names_in_.size
-        first, self.output_indices_ = 0, {}
+        first, self.output_indices_ = 0, dict[str, slice]()
+        self.categorical_ = list[int]()
         for name, step, columns in self.transformers_:
             width = len(step.get_feature_names_out(columns))
             self.output_indices_[name] = slice(first, first + width)
+            if getattr(step, "is_categorical", False):
+                self.categorical_ += range(first, first + width)
             first += width
         some = self._stacked(X.iloc[:_BLOCK_ROWS])
         is_sparse = sp.issparse(some)
@@ -110,8 +118,7 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         for name, step, columns in self.transformers_:
             part = self.output_indices_[name]
             width = (part.stop - part.start) // len(columns)
-            is_category = isinstance(step, CategoryColumns)
-            widths = step.widths_ if is_category else [width] * len(columns)
+            widths = getattr(step, "widths_", [width] * len(columns))
             for column, n_columns in zip(columns, widths, strict=True):
                 origins += [column] * n_columns
         return origins
@@ -166,8 +173,9 @@ class CategoryColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
 
     Parameters
     ----------
-    min_frequency : float, default=0.001
-        Values in a smaller share of the rows are rare.
+    min_frequency : float or int, default=0.001
+        Values in a smaller share of the rows are rare; an integer is a number of rows, and values
+        in less than 0.001 of the rows are rare, too.
     max_categories : int, default=200
         Values beyond the most frequent ones are rare, too.
 
@@ -179,7 +187,7 @@ class CategoryColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         Number of output columns of each.
     """
 
-    def __init__(self, min_frequency: float = 0.001, max_categories: int = 200) -> None:
+    def __init__(self, min_frequency: float = _RARE_SHARE, max_categories: int = 200) -> None:
         self.min_frequency = min_frequency
         self.max_categories = max_categories
 
@@ -195,7 +203,10 @@ class CategoryColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         codes, values = category_codes(column)
         counts = np.bincount(codes, minlength=len(values))
         values, counts = values[counts > 0], counts[counts > 0]
-        frequent = counts >= self.min_frequency * codes.size
+        fewest = self.min_frequency * codes.size
+        if isinstance(self.min_frequency, int):
+            fewest = max(self.min_frequency, _RARE_SHARE * codes.size)
+        frequent = counts >= fewest
         if frequent.sum() + (not frequent.all()) > self.max_categories:
             frequent[np.argsort(-counts, kind="stable")[self.max_categories - 1 :]] = False
         # Frequent values twice and rare ones once: the encoder need not see the rows themselves.
@@ -346,7 +357,7 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         self.n_features_in_ = 1
         self.tfidf_ = TfidfVectorizer(sublinear_tf=True, max_features=_MOST_WORDS, dtype=np.float64)
         try:
-            self.tfidf_.fit(self._texts(X))
+            self.tfidf_.fit(column_texts(X))
         except ValueError as error:
             name = str(X.columns[0])
             raise ValueError(f"The column {name!r} has no words ({error}); drop it.") from None
@@ -359,7 +370,7 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     def transform(self, X: Any) -> Any:
         """A sparse matrix with a column per word."""
         check_is_fitted(self, "tfidf_")
-        return self.tfidf_.transform(self._texts(X))
+        return self.tfidf_.transform(column_texts(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """The words, after the name of the column."""
@@ -367,6 +378,8 @@ class TextColumn(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         words = self.tfidf_.get_feature_names_out()
         return np.array([f"{prefix}{word}" for word in words], dtype=object)
 
-    def _texts(self, X: Any) -> Any:
-        column = X.iloc[:, 0].astype(object)
-        return column.where(column.notna(), "").astype(str)
+
+def column_texts(X: Any) -> Any:
+    """The first column of a frame as strings, a missing text as the empty one."""
+    column = X.iloc[:, 0].astype(object)
+    return column.where(column.notna(), "").astype(str)

@@ -2,6 +2,7 @@
 
 from forerank.estimators.accuracy_at_top import AATPRanker
 from forerank.estimators.active_sampling import ActiveSamplingRanker
+from forerank.estimators.additive_features import AdditiveFeatures
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.boosted import BoostedRanker
 from forerank.estimators.combined import CombinedRanker
@@ -22,6 +23,7 @@ from forerank.estimators.top_push import TopPush, TopRanker
 __all__ = [
     "AATPRanker",
     "ActiveSamplingRanker",
+    "AdditiveFeatures",
     "BoostedRanker",
     "CombinedRanker",
     "CombinedSGDRanker",

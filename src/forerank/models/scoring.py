@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from forerank._text import counted
 from forerank._typing import Vector
+from forerank.data.additive_columns import AdditiveColumns
 from forerank.data.transformers import (
     CategoryColumns,
     NumberColumns,
@@ -118,20 +119,26 @@ def linear_scorer(pipeline: Any) -> LinearScorer | None:
     scorer = LinearScorer({}, float(np.ravel(ranker.intercept_)[0]))
     for name, step, columns in steps.transformers_:
         weights = coef[steps.output_indices_[name]]
-        if isinstance(step, CategoryColumns):
-            first = 0
-            for column, encoder, width in zip(columns, step.encoders_, step.widths_, strict=True):
-                lookup = np.append(weights[first : first + width], 0.0)
-                known = scorer.has_known_values
-                scorer.terms[str(column)] = _category_term(str(column), encoder, lookup, known)
-                first += width
-        elif isinstance(step, TextColumn):
+        if isinstance(step, TextColumn):
             scorer.terms[columns[0]] = partial(_text_term, step, weights)
             scorer.words[columns[0]] = partial(_word_terms, step, weights)
-        else:
-            for k, column in enumerate(step.feature_names_in_):
-                scorer.terms[str(column)] = partial(_number_term, step, k, float(weights[k]))
+            continue
+        if not isinstance(step, NumberColumns | CategoryColumns | AdditiveColumns):
+            return None
+        ends = np.cumsum(getattr(step, "widths_", [1] * len(columns)))[:-1]
+        for k, part in enumerate(np.split(weights, ends)):
+            scorer.terms[str(columns[k])] = _column_term(str(columns[k]), step, k, part, scorer)
     return scorer
+
+
+def _column_term(name: str, step: Any, k: int, weights: Vector, scorer: LinearScorer) -> Term:
+    """The term of column k of a step."""
+    if isinstance(step, CategoryColumns):
+        lookup = np.append(weights, 0.0)
+        return _category_term(name, step.encoders_[k], lookup, scorer.has_known_values)
+    if isinstance(step, AdditiveColumns):
+        return partial(step.term, k=k, weights=weights)
+    return partial(_number_term, step, k, float(weights[0]))
 
 
 def _number_term(step: NumberColumns, k: int, weight: float, column: Any) -> Vector:

@@ -64,8 +64,9 @@ def model_frame(
 
     empty: dict[str, Any] = {}
     for name in missing_columns(model, list(frame.columns), path, allow_missing):
-        dtype: Any = np.float64 if model.columns[name] == "number" else object
-        empty[name] = pd.Series(np.full(len(frame), np.nan), index=frame.index, dtype=dtype)
+        kind = model.columns[name].partition(" ")[0]
+        dtype = {"number": "float64", "date": "datetime64[us]"}.get(kind, "object")
+        empty[name] = pd.Series(np.nan, index=frame.index, dtype=dtype)
     kinds = {name: kind for name, kind in model.columns.items() if name not in empty}
 
     def refuse(problem: str, row: int) -> DataFileError:

@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from forerank._typing import Index, Vector
+from forerank.selection.average import estimator_scores
 from forerank.selection.training_rows import Split, TrainingRows, make_splits
 
 __all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
@@ -63,14 +64,15 @@ def out_of_fold_scores(
     data: TrainingRows,
     splits: list[Split],
     n_jobs: int | None,
+    form: str,
 ) -> tuple[Vector, Index]:
     """Scores of the test rows of all folds by models fitted on the training rows, and their row
-    numbers.
+    numbers. `form` is that of the columns that a single model takes; an average knows its own.
     """
 
     def scores(split: Split) -> Vector:
         model = fitted(data.take(split.train))
-        return np.asarray(model.decision_function(data.X[split.test]), dtype=np.float64)
+        return estimator_scores(model, form, data.X[split.test])
 
     parts = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(scores)(split) for split in splits)
     return np.concatenate(parts), np.concatenate([split.test for split in splits])

@@ -1,4 +1,6 @@
-"""Candidates of a search, and the test by which those that are clearly worse are dropped."""
+"""Candidates of a search, the selection among them, and the test by which those that are clearly
+worse are dropped.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +18,11 @@ from forerank.selection.training_rows import TrainingRows, assign_blocks
 __all__ = [
     "Candidate",
     "best_positions",
+    "corrected_error",
     "drop_clearly_worse",
     "penalty_curve",
     "select",
+    "select_family",
     "typical_penalty",
 ]
 
@@ -33,24 +37,43 @@ _ERRORS_OF_PENALTIES = 2.0
 _NEGLIGIBLE = 5e-4
 # Weight of the preference for typical penalties, in standard errors per decade.
 _PREFERENCE = 0.05
+# A simpler family than the average is selected when its mean is lower by at most this many standard
+# errors, and its logistic loss larger by at most so many.
+_ERRORS_OF_FAMILIES = 0.2
+_ERRORS_OF_LOSSES = 1.0
 
 
 @dataclass
 class Candidate:
     """A method on the columns or on a feature map, and its results: a row per fold, a column per
-    alpha.
+    value of its parameter.
+
+    Attributes
+    ----------
+    family : str
+        One of `forerank.selection.methods.FAMILIES`.
+    method : str
+    map : str or None
+    ranker : estimator
+    grid : array
+        Values of the parameter that is tuned, those of the simplest fits first: penalties from the
+        largest to the smallest, or numbers of rounds in ascending order.
+    results : array of shape (n_folds, n_values)
+        NaN where nothing was measured.
     """
 
+    family: str
     method: str
     map: str | None
     ranker: Any
+    grid: Vector
     results: Vector
     seconds: float = 0.0
     fits: int = 0
     dropped: str | None = None  # reason why it is no longer tried
-    # Positions of the penalties that are still tried.
+    # Positions of the values that are still tried.
     tried: slice = field(default_factory=lambda: slice(None))
-    # Test scores by number of the fold and position of the alpha, until candidates are compared.
+    # Test scores by number of the fold and position of the value, until candidates are compared.
     test_scores: dict[int, dict[int, Vector]] = field(default_factory=dict)
 
     @cached_property
@@ -60,7 +83,13 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        return self.method if self.map is None else f"{self.map}: {self.method}"
+        prefix = self.map or ("additive" if self.family == "additive" else None)
+        return self.method if prefix is None else f"{prefix}: {self.method}"
+
+    @property
+    def parameter(self) -> str:
+        """Name of the parameter that is tuned."""
+        return "rounds" if self.family == "trees" else "alpha"
 
     @property
     def measured(self) -> Vector:
@@ -69,7 +98,7 @@ class Candidate:
 
     @property
     def means(self) -> Vector:
-        """Means over the folds, by alpha; NaN for penalties that lack a fold the candidate has."""
+        """Means over the folds, by value; NaN for values that lack a fold the candidate has."""
         values = self.measured
         return values.mean(axis=0) if values.size else np.full(self.results.shape[1], np.nan)
 
@@ -100,9 +129,7 @@ def penalty_curve(results: Vector, ratio: float) -> Vector:
     total, weight = means.copy(), np.ones(means.size)
     differences = results[:, 1:] - results[:, :-1]
     step = differences.mean(axis=0)
-    error = np.zeros(step.size)
-    if len(results) > 1:
-        error = differences.std(axis=0, ddof=1) * np.sqrt(1.0 / len(results) + ratio)
+    error = corrected_error(differences, ratio)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = 0.5 * np.maximum(0.0, 1.0 - np.square(step / error))
     share[~np.isfinite(share)] = 0.0
@@ -113,9 +140,7 @@ def penalty_curve(results: Vector, ratio: float) -> Vector:
     return total / weight
 
 
-def select(
-    results: list[Vector], alphas: Vector, typical: list[float], ratio: float
-) -> tuple[int, int]:
+def select(results: list[Vector], decades: list[Vector], ratio: float) -> tuple[int, int]:
     """The candidate and the position of the penalty to select.
 
     It is the one with the highest curve, less a preference for typical penalties where the folds do
@@ -125,11 +150,10 @@ def select(
 
     Parameters
     ----------
-    results : list of arrays of shape (n_folds, n_alphas)
+    results : list of arrays of shape (n_folds, n_values)
         The results of each candidate; NaN where nothing was measured.
-    alphas : array of shape (n_alphas,)
-    typical : list of float
-        The typical penalty of each candidate; see `typical_penalty`.
+    decades : list of arrays of shape (n_values,)
+        The distance of each penalty from the typical one, in decades; zeros for other parameters.
     ratio : float
         Test rows over training rows of a fold.
     """
@@ -137,15 +161,61 @@ def select(
     first = int(np.argmax([np.nanmax(curve) for curve in curves]))
     highest = int(best_positions(curves[first])[0])
     reference = results[first][:, [highest]]
-    decades = [np.abs(np.log10(alphas / alpha)) for alpha in typical]
-    values = []
-    for curve, each, distance in zip(curves, results, decades, strict=True):
-        error = np.zeros(alphas.size)
-        if len(each) > 1:
-            error = np.std(each - reference, axis=0, ddof=1) * np.sqrt(1.0 / len(each) + ratio)
-        values.append(curve - _PREFERENCE * error * (distance - decades[first][highest]))
+    values = [
+        curve
+        - _PREFERENCE
+        * corrected_error(each - reference, ratio)
+        * (distance - decades[first][highest])
+        for curve, each, distance in zip(curves, results, decades, strict=True)
+    ]
     winner = int(np.argmax([np.nanmax(value) for value in values]))
     return winner, int(best_positions(values[winner])[0])
+
+
+def select_family(results: dict[str, Vector], excess: dict[str, float], ratio: float) -> str:
+    """The name of the family to select.
+
+    It is the simplest one, families being sorted by simplicity, that the average, or the family
+    with the highest mean where there is no average, does not clearly surpass: neither in the
+    measure, by more than a fifth of the standard error of the paired differences over the folds,
+    nor in the logistic loss on held-out rows, by more than one standard error. A larger margin
+    would give away what averages gain, which is less than a standard error of most measures; a
+    family with a higher measure than the average has it by chance more often than not.
+
+    Parameters
+    ----------
+    results : dict of arrays of shape (n_folds,)
+        The results of the best fit of each family, the simplest family first.
+    excess : dict of float
+        By how many standard errors the loss of each exceeds that of the average.
+    ratio : float
+        Test rows over training rows of a fold.
+
+    Examples
+    --------
+    >>> lines = np.array([0.801, 0.789, 0.812, 0.797])
+    >>> trees = np.array([0.800, 0.791, 0.811, 0.798])
+    >>> select_family({"linear": lines, "trees": trees}, {}, 0.25)
+    'linear'
+    >>> select_family({"linear": lines, "trees": trees, "average": trees + 0.02}, {}, 0.25)
+    'average'
+    """
+    highest = max(results, key=lambda name: float(results[name].mean()))
+    reference = results.get("average", results[highest])
+    for name, values in results.items():
+        behind = reference - values
+        margin = _ERRORS_OF_FAMILIES * float(corrected_error(behind, ratio)) + 1e-12
+        if behind.mean() <= margin and excess.get(name, 0.0) <= _ERRORS_OF_LOSSES:
+            return name
+    return "average" if "average" in results else highest
+
+
+def corrected_error(differences: Vector, ratio: float) -> Vector:
+    """Standard error of a mean over folds (Nadeau and Bengio 2003); zero for a single fold."""
+    n = len(differences)
+    if n < 2:
+        return np.zeros(differences.shape[1:])
+    return np.std(differences, axis=0, ddof=1) * np.sqrt(1.0 / n + ratio)
 
 
 def best_positions(values: Vector) -> Index:

@@ -1,4 +1,6 @@
-"""The methods that `Ranker` tries for each measure, and feature maps, by their names."""
+"""The methods that `Ranker` tries for each measure, families of them, and feature maps, by their
+names.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from forerank._validation import stacklevel_outside
 from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.boosted import BoostedRanker
 from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
 from forerank.estimators.pointwise import PointwiseRanker
@@ -20,9 +23,12 @@ from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import measure_named
 
 __all__ = [
+    "FAMILIES",
     "FEATURE_MAPS",
     "METHODS",
     "OLD_METHOD_NAMES",
+    "ROUNDS",
+    "check_families",
     "fitted_scaler",
     "method_names",
     "method_title",
@@ -32,15 +38,23 @@ __all__ = [
 ]
 
 
+# Families of models, the simplest first: linear in the columns; linear in additive maps of them;
+# boosted trees; the average of the scores of the best of the former two and of trees.
+FAMILIES = ("linear", "additive", "trees", "average")
+# Numbers of rounds at which boosted trees are compared: steps of a fifth to a half.
+ROUNDS = (10, 20, 30, 40, 60, 80, 110, 150, 200, 270, 350, 450, 600, 800, 1000)
+
+
 @dataclass(frozen=True)
 class Method:
-    """A ranker with one free parameter, alpha; `make` takes the parameter of the measure, such as a
-    false positive rate.
+    """A ranker with one free parameter, alpha or the number of rounds; `make` takes the parameter
+    of the measure, such as a false positive rate.
     """
 
     title: str
     make: Callable[[float | None], Any]
     measures: tuple[str, ...] = ()  # kinds of measures for which "auto" tries it
+    trees: bool = False
 
 
 def _pairwise(loss: str, title: str, measures: tuple[str, ...] = ()) -> Method:
@@ -54,6 +68,13 @@ def _pointwise(loss: str, title: str, measures: tuple[str, ...] = ()) -> Method:
 def _top(percent: int, measures: tuple[str, ...] = ()) -> Method:
     title = f"squared hinge loss against the top {percent} % of the negatives"
     return Method(title, lambda parameter: TopRanker(at=percent / 100), measures)
+
+
+def _trees(leaves: int, learning_rate: float) -> Method:
+    def make(parameter: float | None) -> BoostedRanker:
+        return BoostedRanker(max_leaf_nodes=leaves, learning_rate=learning_rate)
+
+    return Method(f"boosted trees of {leaves} leaves", make, _ALL, trees=True)
 
 
 # Tolerances of fits within the folds, by stopping criterion: measures do not change below them.
@@ -90,6 +111,9 @@ METHODS = {
     "average-precision-hinge": Method(
         "hinge bound of average precision", lambda parameter: MAPRanker()
     ),
+    "trees-15-leaves": _trees(15, 0.05),
+    "trees-5-leaves": _trees(5, 0.08),
+    "trees-40-leaves": _trees(40, 0.05),
 }
 # Names up to version 0.1, still accepted.
 OLD_METHOD_NAMES = {
@@ -112,11 +136,13 @@ FEATURE_MAPS: dict[str, Callable[[int], Any]] = {
     "nystroem": lambda seed: Nystroem(n_components=300, random_state=seed),
     "fourier": lambda seed: RBFSampler(n_components=500, gamma="scale", random_state=seed),
     "quadratic": lambda seed: QuadraticFeatures(),
+    "additive": lambda seed: AdditiveFeatures(),
 }
 
 
-def method_names(metric: str | None = None) -> list[str]:
-    """Names of the methods that `Ranker` tries for a measure; of all methods without one.
+def method_names(metric: str | None = None, *, trees: bool = False) -> list[str]:
+    """Names of the linear methods that `Ranker` tries for a measure, or of trees; of all methods
+    without a measure.
 
     Examples
     --------
@@ -126,7 +152,24 @@ def method_names(metric: str | None = None) -> list[str]:
     if metric is None:
         return list(METHODS)
     kind = measure_named(metric).kind
-    return [name for name, method in METHODS.items() if kind in method.measures]
+    tried = (name for name, method in METHODS.items() if kind in method.measures)
+    return [name for name in tried if METHODS[name].trees == trees]
+
+
+def check_families(families: Any) -> tuple[str, ...]:
+    """Names of families, the simplest first; all for "auto"."""
+    if isinstance(families, str):
+        families = FAMILIES if families == "auto" else [families]
+    given = list(families)
+    unknown = [name for name in given if name not in FAMILIES]
+    if unknown or not given:
+        what = f"There is no family {unknown[0]!r}" if unknown else "families is empty"
+        raise ValueError(f'{what}; choose among {", ".join(FAMILIES)}, or "auto" for all of them.')
+    if "average" in given and not ("trees" in given and len(given) > 2):
+        raise ValueError(
+            'The family "average" needs "trees" and one of "linear" and "additive" beside it.'
+        )
+    return tuple(name for name in FAMILIES if name in given)
 
 
 def method_title(name: str) -> str:
@@ -175,6 +218,6 @@ def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:
 
 
 def with_loose_tolerance(ranker: Any) -> Any:
-    """A copy of the ranker that stops as soon as measures would no longer change."""
+    """A copy of a linear ranker that stops as soon as measures would no longer change."""
     smooth = getattr(ranker, "loss", "hinge") != "hinge" and not hasattr(ranker, "solver")
     return clone(ranker).set_params(tol=_LOOSE_TOL["gradient" if smooth else "gap"])

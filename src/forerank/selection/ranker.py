@@ -1,6 +1,4 @@
-"""`Ranker`: the method and penalty that are best for a measure in cross-validation, fitted on all
-rows.
-"""
+"""`Ranker`: the method that is best for a measure in cross-validation, fitted on all rows."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,18 +13,27 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from forerank._typing import Vector
-from forerank._validation import check_number, check_weights, stacklevel_outside
+from forerank._validation import check_number, check_weights, encode_classes, stacklevel_outside
+from forerank.data.forms import ColumnForms, in_form
 from forerank.design import make_design
-from forerank.estimators.base import BaseRanker, available_or_remedy, refuse_more_than_two
+from forerank.estimators.base import (
+    BaseRanker,
+    available_or_remedy,
+    refuse_more_than_two,
+    refuse_one_class,
+)
 from forerank.metrics.registry import measure_named, metric_function, takes_grades
 from forerank.metrics.validation import number_groups
+from forerank.selection.average import ScoreAverage, estimator_scores
 from forerank.selection.calibration import (
     calibration_splits,
     fitted_sigmoid,
     out_of_fold_scores,
     sigmoid,
 )
-from forerank.selection.methods import fitted_scaler, method_names
+from forerank.selection.final_fit import Piece, fit_pieces, shift_scores
+from forerank.selection.fits import FORMS
+from forerank.selection.methods import METHODS, check_families, method_names, resolve_method
 from forerank.selection.search import Search
 from forerank.selection.summary import learning_curve, reason
 from forerank.selection.training_rows import TrainingRows, stratified_sample
@@ -36,7 +43,8 @@ __all__ = ["Ranker", "method_names", "metric_function"]
 
 
 class Ranker(BaseRanker):
-    """The best linear ranker for a measure: method and penalty are selected by cross-validation.
+    """The best ranker for a measure, selected by cross-validation: linear in the columns, linear in
+    additive maps of them, boosted trees, or the average of the two.
 
     Parameters
     ----------
@@ -45,8 +53,15 @@ class Ranker(BaseRanker):
         two classes), and "ndcg@k" take grades. "recall@k" and "ndcg@k" are of the first k rows of a
         list of `list_rows` rows, and in a fold of the same share of its rows; with groups, k counts
         rows of a group.
+    families : "auto", str or list of str, default="auto"
+        Families of models to choose from: "linear", "additive" (linear in splines of the columns),
+        "trees" (`BoostedRanker`) and "average" (the mean of the scores of the best linear or
+        additive model and of the best trees); "auto" is all of them. Of families that do not differ
+        by more than noise the simplest is selected. "linear" is for those who need a weight for
+        each column and a certificate.
     methods : "auto" or list of str, default="auto"
-        Names from `method_names()`; "auto" tries those that are often the best for the measure.
+        Names from `method_names()`; "auto" tries those of the families that are often the best for
+        the measure.
     alphas : int or array-like, default=10
         The penalties, or their number, from 10 to 1e-7 in equal ratios. If a number is given and
         the largest or the smallest is the best, larger or smaller ones are tried as well.
@@ -59,7 +74,7 @@ class Ranker(BaseRanker):
         absolute value of 1.
     maps : list, optional
         Nonlinear feature maps to try as well, each with the first two methods: "nystroem",
-        "fourier", "quadratic", or transformers.
+        "fourier", "quadratic", "additive", or transformers.
     time_budget : float, optional
         Seconds after which no fit is started; the first method is always tried on one fold.
     search_rows : int or None, default=100_000
@@ -82,21 +97,25 @@ class Ranker(BaseRanker):
 
     Attributes
     ----------
-    best_method_ : str
-    best_alpha_ : float
+    best_family_, best_method_ : str
+    best_alpha_ : float or None
+        The penalty, where the selected model has a linear part.
+    best_rounds_ : int or None
+        The number of trees, where it has trees.
     best_score_ : float
         The mean of the measure over the test folds; the highest of all candidates, and so slightly
         biased upwards.
-    best_estimator_ : Pipeline
-        Scaler, feature map if any, and ranker, fitted on all rows.
+    best_estimator_ : Pipeline or ScoreAverage
+        Scaler, feature map if any, and ranker, fitted on all rows; the average of two such.
     reason_ : str
-        Why this method was selected, in a sentence.
+        Why this method was selected, and what it gains over the best linear one, in a sentence.
     cv_results_ : dict
-        "method", "alpha", "split0_test_score", ..., "mean_test_score", "std_test_score",
-        "rank_test_score", "mean_fit_time", "left_out": an entry for each method and alpha. NaN
-        where nothing was measured; "left_out" is the reason, if a method was dropped. The
-        selection compares means that are averaged with those of the two neighbouring alphas, as
-        far as the folds do not show that these differ; of equal ones the largest alpha is selected.
+        "family", "method", "alpha", "rounds", "split0_test_score", ..., "mean_test_score",
+        "std_test_score", "rank_test_score", "mean_fit_time", "left_out": an entry for each method
+        and alpha, or number of rounds. NaN where nothing was measured; "left_out" is the reason, if
+        a method was dropped. The selection compares means that are averaged with those of the two
+        neighbouring alphas, as far as the folds do not show that these differ; of equal ones the
+        largest alpha is selected.
     calibration_ : array of shape (2,)
         Slope and offset: the probability is 1 / (1 + exp(-(slope * score + offset))). Only with
         `calibrate`, which also shifts `intercept_` so that a score is positive if the probability
@@ -105,8 +124,9 @@ class Ranker(BaseRanker):
         "rows", "scores", "std": the measure with a quarter, a half and all of the training rows of
         a fold, its mean and standard deviation over the folds; "more_data_helps"; "sentence".
     coef_ : array of shape (1, n_features)
-        For the unscaled columns of X; absent with a feature map.
+        For the unscaled columns of X; absent with a feature map or trees.
     intercept_ : array of shape (1,)
+        Absent like `coef_`.
     classes_ : array
     n_features_in_ : int
     feature_names_in_ : array
@@ -114,28 +134,32 @@ class Ranker(BaseRanker):
 
     Notes
     -----
-    Cost: folds x methods paths of penalties, each two to four times one fit. Methods that are not
-    better than another one by three standard errors on the first folds are dropped, and so are
-    penalties at the ends of a path; above 20,000 training rows, methods are first compared on 8,000
-    of them.
+    Cost: folds x methods paths of penalties, each two to four times one fit, and folds x settings
+    fits of trees, which take most of the time. Methods that are not better than another one by
+    three standard errors on the first folds are dropped, and so are penalties at the ends of a
+    path; above 20,000 training rows, methods are first compared on 8,000 of them.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> ranker = Ranker("ap", random_state=0).fit(X, y)
+    >>> ranker = Ranker("ap", families="linear", random_state=0).fit(X, y)
     >>> round(ranker.best_score_, 3)
     0.997
     """
 
-    # Defaults for model files written before these parameters existed.
+    # Defaults for model files written before these parameters and attributes existed.
+    families: str | Sequence[str] = "linear"
     list_rows: int | None = None
     calibrate = False
+    best_family_ = "linear"
+    best_rounds_: int | None = None
 
     def __init__(
         self,
         metric: str = "auc",
         *,
+        families: str | Sequence[str] = "auto",
         methods: str | Sequence[str] = "auto",
         alphas: int | ArrayLike = 10,
         cv: Any = 5,
@@ -150,6 +174,7 @@ class Ranker(BaseRanker):
         verbose: bool = False,
     ) -> None:
         self.metric = metric
+        self.families = families
         self.methods = methods
         self.alphas = alphas
         self.cv = cv
@@ -221,14 +246,25 @@ class Ranker(BaseRanker):
             warnings.simplefilter("ignore", UserWarning)
             search.run()
             selected, position = search.best()
-            alpha = float(search.alphas[position])
-            self.learning_curve_ = learning_curve(search, selected, alpha)
-        self.best_method_, self.best_alpha_ = selected.name, alpha
+            self.learning_curve_ = learning_curve(search, selected, position)
+        self.best_family_, self.best_method_ = selected.family, selected.name
         self.best_score_ = float(selected.means[position])
         self.cv_results_ = search.table()
         self.reason_ = reason(search, selected, position)
-        feature_map = None if selected.map is None else clone(search.maps[selected.map])
-        self._fit_selected(clone(selected.ranker), feature_map, data)
+        parts = search.parts if selected.family == "average" else [(selected, position)]
+        self.best_alpha_ = self.best_rounds_ = None
+        pieces = []
+        for candidate, place in parts:
+            piece = Piece(FORMS[candidate.family], search.maps.get(candidate.map), candidate.ranker)
+            pieces.append(piece.copy())
+            value = candidate.grid[place]
+            if candidate.parameter == "rounds":
+                self.best_rounds_ = int(value)
+                pieces[-1].ranker.set_params(rounds=self.best_rounds_, n_jobs=self.n_jobs)
+            else:
+                self.best_alpha_ = float(value)
+                pieces[-1].ranker.set_params(alpha=self.best_alpha_)
+        self._fit_selected(pieces, search.weights, data)
         return self
 
     def refit(
@@ -238,7 +274,8 @@ class Ranker(BaseRanker):
         sample_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Fit the selected method and penalty on other rows; the results of the search stay.
+        """Fit the selected method, with its penalty or number of rounds, on other rows; the results
+        of the search stay.
 
         Parameters
         ----------
@@ -251,19 +288,35 @@ class Ranker(BaseRanker):
         """
         check_is_fitted(self)
         before = dict(vars(self))
-        steps = self.best_estimator_.named_steps
         try:
-            feature_map = clone(steps["map"]) if "map" in steps else None
             data = self._training_rows(X, y, sample_weight, qid)
-            self._fit_selected(clone(steps["rank"]), feature_map, data)
+            self._fit_selected(*self._pieces(), data)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
+    def _pieces(self) -> tuple[list[Piece], Vector]:
+        """The estimators to be fitted again, and the weights of their scores in an average."""
+        best = self.best_estimator_
+        fitted, weights = [best], np.ones(1)
+        forms = [FORMS.get(self.best_family_, "plain")]
+        if isinstance(best, ScoreAverage):
+            fitted, forms, weights = best.estimators, best.forms, best.weights
+        pieces = []
+        for form, pipeline in zip(forms, fitted, strict=True):
+            steps = pipeline.named_steps
+            pieces.append(Piece(form, steps.get("map"), steps["rank"]).copy())
+        return pieces, weights
+
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> TrainingRows:
-        X, codes = self._read(X, y)
+        if isinstance(X, ColumnForms):
+            self.n_features_in_ = X.shape[1]
+            self.classes_, codes = encode_classes(np.asarray(y))
+            refuse_one_class(self.classes_)
+        else:
+            X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
         group = None if qid is None else _numbered_by_appearance(number_groups(qid, codes.size))
         return TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
@@ -275,14 +328,14 @@ class Ranker(BaseRanker):
             return labels if labels.min() >= 0 else labels - labels.min()
         return np.arange(labels.size)
 
-    def _fit_selected(self, ranker: Any, feature_map: Any, data: TrainingRows) -> None:
-        ranker.set_params(alpha=self.best_alpha_)
-        self.best_estimator_ = self._pipeline(ranker, feature_map, data)
+    def _fit_selected(self, pieces: list[Piece], weights: Vector, data: TrainingRows) -> None:
         for name in ("coef_", "intercept_", "calibration_"):
             self.__dict__.pop(name, None)
+        self.best_estimator_ = fit_pieces(pieces, weights, data, self.scale)
         if self.calibrate:
-            self._calibrate(ranker, feature_map, data)
-        if feature_map is None:
+            self._calibrate(pieces, weights, data)
+        ranker = None if isinstance(self.best_estimator_, ScoreAverage) else pieces[0].ranker
+        if pieces[0].feature_map is None and hasattr(ranker, "coef_"):
             w = ranker.coef_[0].copy()
             shift = 0.0
             scaler = self.best_estimator_.named_steps.get("scale")
@@ -292,16 +345,20 @@ class Ranker(BaseRanker):
             self.coef_ = w[None, :]
             self.intercept_ = ranker.intercept_ - shift
 
-    def _pipeline(self, ranker: Any, feature_map: Any, data: TrainingRows) -> Pipeline:
-        """Scaler, feature map and ranker, each fitted on these rows."""
-        scaler = fitted_scaler(self.scale, data.X, data.weight)
-        steps: list[tuple[str, Any]] = [] if scaler is None else [("scale", scaler)]
-        Z = data.X if scaler is None else scaler.transform(data.X)
-        if feature_map is not None:
-            steps.append(("map", feature_map.fit(Z)))
-            Z = feature_map.transform(Z)
-        ranker.fit(Z, data.y, **data.fit_arguments(ranker))
-        return Pipeline([*steps, ("rank", ranker)])
+    def needed_forms(self) -> tuple[str, ...]:
+        """The forms of the columns of a table that the search compares."""
+        if self.methods == "auto":
+            return tuple(FORMS[name] for name in check_families(self.families) if name in FORMS)
+        names = [self.methods] if isinstance(self.methods, str) else self.methods
+        trees = {METHODS[resolve_method(name)].trees for name in names}
+        return tuple(form for form, is_used in (("plain", False), ("trees", True)) if is_used in trees)
+
+    @property
+    def forms_(self) -> tuple[str, ...]:
+        """The forms of the columns of a table that the fitted model takes."""
+        if isinstance(self.best_estimator_, ScoreAverage):
+            return tuple(self.best_estimator_.forms)
+        return (FORMS[self.best_family_],)
 
     # --- Probabilities ---
 
@@ -319,7 +376,7 @@ class Ranker(BaseRanker):
                 "groups, so they have no probabilities. Omit qid, or set calibrate=False."
             )
 
-    def _calibrate(self, ranker: Any, feature_map: Any, data: TrainingRows) -> None:
+    def _calibrate(self, pieces: list[Piece], weights: Vector, data: TrainingRows) -> None:
         """Fit the sigmoid, and shift the intercept so that a score of zero has the probability one
         half.
         """
@@ -337,18 +394,17 @@ class Ranker(BaseRanker):
                 "among their training rows if cv is a splitter."
             )
 
-        def fitted(rows: TrainingRows) -> Pipeline:
-            transformer = None if feature_map is None else clone(feature_map)
-            return self._pipeline(clone(ranker), transformer, rows)
+        def fitted(rows: TrainingRows) -> Any:
+            return fit_pieces([piece.copy() for piece in pieces], weights, rows, self.scale)
 
         with warnings.catch_warnings():
             # The fit on all rows gives the same warnings as the fits in the folds.
             warnings.simplefilter("ignore", UserWarning)
-            scores, rows = out_of_fold_scores(fitted, data, splits, self.n_jobs)
+            scores, rows = out_of_fold_scores(fitted, data, splits, self.n_jobs, pieces[0].form)
         weight = None if data.weight is None else data.weight[rows]
         slope, offset = fitted_sigmoid(scores, data.y[rows] == 1, weight)
         if slope > 0.0:
-            ranker.intercept_ = ranker.intercept_ + offset / slope
+            shift_scores(self.best_estimator_, offset / slope)
             offset = 0.0
         else:
             text = (
@@ -386,7 +442,7 @@ class Ranker(BaseRanker):
         """Scores; rows with higher scores rank above others.
 
         Cost: one product with X; if a feature map was selected, the map and a product with its
-        columns.
+        columns; for trees, one path from root to leaf for each row and tree.
 
         Parameters
         ----------
@@ -397,19 +453,23 @@ class Ranker(BaseRanker):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = self._validated(X)
+        X = X if isinstance(X, ColumnForms) else self._validated(X)
+        form = self.forms_[0]
         if hasattr(self, "coef_"):
-            return make_design(X).scores(self.coef_[0]) + self.intercept_[0]
-        return self.best_estimator_.decision_function(X)
+            return make_design(in_form(X, form)).scores(self.coef_[0]) + self.intercept_[0]
+        return estimator_scores(self.best_estimator_, form, X)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row, by the thresholds of the selected ranker."""
         check_is_fitted(self)
-        X = self._validated(X)
         if self.classes_.size == 2:
             return super().predict(X)
-        ranker = self.best_estimator_[-1]
-        return self.classes_[np.searchsorted(ranker.classes_, self.best_estimator_.predict(X))]
+        X = X if isinstance(X, ColumnForms) else self._validated(X)
+        best, form = self.best_estimator_, self.forms_[0]
+        if isinstance(best, ScoreAverage):
+            best = best.estimators[0]
+        predicted = best.predict(in_form(X, form))
+        return self.classes_[np.searchsorted(best[-1].classes_, predicted)]
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, qid: Any = None

@@ -1,46 +1,38 @@
-"""State of the search of `Ranker`: folds, candidate methods along paths of penalties, and which
-candidates are still active.
+"""State of the search of `Ranker`: folds, candidates of several families of models, and which of
+them are still active.
 
-Each method is fitted along a path of penalties, which costs little more than one fit. After the
-first folds, methods that are clearly worse are dropped, and so are the penalties at both ends of a
-path. A path whose end is selected is extended beyond it. Results depend on the clock only through a
-time budget.
+Each linear method is fitted along a path of penalties, which costs little more than one fit, and
+trees are scored as their number grows. After the first folds, methods that are clearly worse are
+dropped, and so are the values at both ends of a path. A path of penalties whose end is selected is
+extended beyond it. Results depend on the clock only through a time budget.
 """
 
 import warnings
 from dataclasses import replace
-from inspect import signature
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import rankdata
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
 from forerank._validation import is_integer
-from forerank.design import make_design
-from forerank.estimators.average_precision import MAPRanker
-from forerank.estimators.partial_auc import PartialAUCRanker
-from forerank.estimators.top_push import TopPush, TopRanker
 from forerank.metrics.registry import Measure
+from forerank.selection.average import HeldOutRows, average_weights, loss_excess
 from forerank.selection.candidates import (
     Candidate,
     drop_clearly_worse,
     penalty_curve,
     select,
+    select_family,
     typical_penalty,
 )
-from forerank.selection.methods import (
-    METHODS,
-    fitted_scaler,
-    method_names,
-    named_feature_maps,
-    resolve_method,
-)
+from forerank.selection.fits import RowForms, path_scores
+from forerank.selection.candidate_maker import CandidateMaker
+from forerank.selection.methods import FAMILIES, check_families, named_feature_maps
 from forerank.selection.training_rows import (
     Split,
     TrainingRows,
@@ -59,8 +51,13 @@ _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 # Penalties beyond an end of the path that are tried at most.
 _MOST_EXTENSIONS = 3
-# Penalty if there are no folds to compare penalties on.
+# Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
+_DEFAULT_ROUNDS = 100
+# Boosting ends in the first fold when the best number of rounds was exceeded so many times, and
+# not before so many rounds.
+_ROUNDS_BEYOND = 2.5
+_FEWEST_ROUNDS = 100
 
 
 class Search:
@@ -71,6 +68,8 @@ class Search:
     data : TrainingRows
         The rows to search on, a sample of those given if these are many.
     splits : list of Split
+    families : tuple of str
+        Families of models to choose from, the simplest first.
     candidates : list of Candidate
     maps : dict
         Feature maps by name.
@@ -78,6 +77,11 @@ class Search:
         With the depth of the complete list in its title.
     list_rows : int
         Rows of the complete list, for measures of the first k.
+    parts : list of (Candidate, int)
+        The candidates that the average has, each with the position of its value; none without an
+        average.
+    weights : array
+        The weights of their scores.
     notes : list of str
         For the user.
     """
@@ -85,12 +89,13 @@ class Search:
     def __init__(
         self, ranker: Any, measure: Measure, alphas: Vector, data: TrainingRows, graded: bool
     ) -> None:
-        self.ranker, self.alphas, self.data, self.graded = ranker, alphas, data, graded
+        self.ranker, self.data = ranker, data
         self.begin = perf_counter()
         self.notes: list[str] = []
         self.random = check_random_state(ranker.random_state)
         n = self.list_rows = ranker.list_rows or data.y.size
         self.measure = measure.for_rows(n, n, grouped=data.group is not None)
+        self.families = check_families(ranker.families)
         self.maps = named_feature_maps(ranker.maps, self._seed())
         self._sample()
         repeats = 1
@@ -100,9 +105,16 @@ class Search:
         # Folds that are no repetition of others.
         self.n_folds = len(self.splits) // repeats
         self.notes += notes
-        # Typical penalties by feature map.
-        self._typical: dict[str | None, float] = {}
-        self.candidates = self._make_candidates()
+        # Typical penalties by family and feature map.
+        self._typical: dict[tuple[str, str | None], float] = {}
+        made = CandidateMaker(ranker, self.measure, self.data, graded, self.families, self._seed())
+        self.candidates = made.candidates(alphas, len(self.splits), self.maps)
+        self.notes += made.notes
+        self.rows = RowForms(self.data, self.maps, ranker.scale)
+        self.parts: list[tuple[Candidate, int]] = []
+        self.weights = np.empty(0)
+        # By how many standard errors the loss of the best of each family exceeds the average's.
+        self._excess: dict[str, float] = {}
 
     def _seed(self) -> int:
         return int(self.random.randint(np.iinfo(np.int32).max))
@@ -118,51 +130,17 @@ class Search:
             self.data = data.take(rows)
             self.notes.append(f"the selection was made on {rows.size:,} of {data.y.size:,} rows")
 
-    # --- Candidates ---
-
-    def _make_candidates(self) -> list[Candidate]:
-        given = self.ranker.methods
-        if isinstance(given, str) and given != "auto":
-            given = [given]
-        automatic = isinstance(given, str)
-        names = method_names(self.ranker.metric) if automatic else [*map(resolve_method, given)]
-        if not names:
-            raise ValueError('methods is empty; give names of methods, or "auto".')
-        made = {name: METHODS[name].make(self.measure.parameter) for name in names}
-        rankers = {name: ranker for name, ranker in made.items() if self._supports(ranker)}
-        if not rankers:
-            given_beside = {"grades": self.graded, "groups": self.data.group is not None}
-            given_beside["sample weights"] = self.data.weight is not None
-            needed = " and ".join(what for what, present in given_beside.items() if present)
-            raise ValueError(
-                f"None of the methods {', '.join(map(repr, names))} takes {needed}; pairwise "
-                "methods do."
-            )
-        pairs: list[tuple[str | None, str, Any]]
-        pairs = [(None, name, ranker) for name, ranker in rankers.items()]
-        for map_name in self.maps:
-            pairs += [(map_name, name, clone(r)) for name, r in list(rankers.items())[:2]]
-        shape = len(self.splits), self.alphas.size
-        return [Candidate(name, map, ranker, np.full(shape, np.nan)) for map, name, ranker in pairs]
-
-    def _supports(self, ranker: Any) -> bool:
-        """Whether a ranker takes grades, groups and weights as far as there are any."""
-        data = self.data
-        if self.graded:
-            if not hasattr(ranker, "graph"):
-                return False
-            ranker.set_params(graph="order")
-        top = isinstance(ranker, TopRanker | TopPush | PartialAUCRanker | MAPRanker)
-        if data.group is not None and top:
-            return False
-        return data.weight is None or "sample_weight" in signature(ranker.fit).parameters
-
     # --- Fits ---
 
     def run(self) -> None:
         """Fit all candidates on all folds, and drop those that are clearly worse on the way."""
         with serial_blas():
             self._run()
+            self._extend()
+            if "average" in self.families:
+                self._average()
+        for candidate in self.candidates:
+            candidate.test_scores.clear()
 
     def _run(self) -> None:
         folds = range(len(self.splits))
@@ -171,72 +149,56 @@ class Search:
             self._trial()
         # The first two folds one by one, and repeated folds after all others, since candidates may
         # be dropped after each round.
-        rounds = [list(folds)]
-        if several:
-            rounds = [[k] for k in folds[:2]] + [list(folds[2 : self.n_folds])]
-            rounds += [list(folds[self.n_folds :])]
+        rounds = [[k] for k in folds[:2]] + [list(folds[2 : self.n_folds])]
+        rounds += [list(folds[self.n_folds :])]
         done: list[int] = []
         for numbers in filter(None, rounds):
-            some_follow = len(done) + len(numbers) < len(folds)
-            splits = {k: self.splits[k] for k in numbers}
-            self._fit_round(self.candidates, splits, keep_scores=some_follow)
+            self._fit_round(self.candidates, {k: self.splits[k] for k in numbers})
             done += numbers
-            if some_follow:
+            if several and len(done) < len(folds):
                 self._drop(self.candidates, {k: self.splits[k] for k in done})
-        for candidate in self.candidates:
-            candidate.test_scores.clear()
-        self._extend()
 
     def _trial(self) -> None:
         """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
         train, test = self.splits[0].train, self.splits[0].test
         order = stratified_order(self.data.labels(train), np.random.default_rng(self._seed()))
         split = Split(train[order[:_TRIAL_ROWS]], test, "a sample of the rows")
-        empty = np.full((1, self.alphas.size), np.nan)
-        trial = [replace(c, results=empty.copy(), test_scores={}) for c in self.candidates]
-        self._fit_round(trial, {0: split}, keep_scores=True)
+        trial = [
+            replace(c, results=np.full((1, c.grid.size), np.nan), test_scores={})
+            for c in self.candidates
+        ]
+        self._fit_round(trial, {0: split})
         self._drop(trial, {0: split})
         for candidate, tried in zip(self.candidates, trial, strict=True):
             candidate.dropped = tried.dropped
-            # More rows need a weaker penalty: only strong ones are dropped for all rows.
+            # More rows need a weaker penalty, and more rounds: only strong ones and few rounds are
+            # dropped for all rows.
             candidate.tried = slice(tried.tried.start, None)
             candidate.seconds, candidate.fits = tried.seconds, tried.fits
 
-    def _fit_round(
-        self, candidates: list[Candidate], splits: dict[int, Split], *, keep_scores: bool = False
-    ) -> None:
-        """Fit each active candidate on these splits, and keep its results."""
+    def _fit_round(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
+        """Fit each active candidate on these splits, and keep its results and test scores."""
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
         for number, split in splits.items():
-            prepared: dict[str | None, tuple[TrainingRows, TrainingRows]] = {}
+            prepared: dict[tuple[str, str | None], tuple[TrainingRows, TrainingRows]] = {}
             for candidate in active:
-                if candidate.dropped is None and candidate.map not in prepared:
+                key = candidate.family, candidate.map
+                if candidate.dropped is None and key not in prepared:
                     try:
-                        prepared[candidate.map] = self.prepare(split, candidate.map)
+                        prepared[key] = self.rows.of(candidate, split)
                     except (TypeError, ValueError) as error:
                         if candidate.map is None:
                             raise
                         candidate.dropped = f"the map fails: {error}"
                 if candidate.dropped is None:
-                    rows = prepared[candidate.map]
-                    if candidate.map not in self._typical:
-                        self._typical[candidate.map] = typical_penalty(rows[0].X, rows[0].y)
-                    tasks.append((candidate, number, split.label, *rows, keep_scores))
+                    rows = prepared[key]
+                    if candidate.family != "trees" and key not in self._typical:
+                        self._typical[key] = typical_penalty(rows[0].X, rows[0].y)
+                    tasks.append((candidate, number, split.label, *rows))
         Parallel(n_jobs=self.ranker.n_jobs, prefer="threads")(
             delayed(self._fit_path)(*task) for task in tasks
         )
-
-    def prepare(self, split: Split, map_name: str | None) -> tuple[TrainingRows, TrainingRows]:
-        """Training and test rows, scaled and mapped by transformers fitted on the training rows."""
-        train, test = self.data.take(split.train), self.data.take(split.test)
-        scaler = fitted_scaler(self.ranker.scale, train.X, train.weight)
-        if scaler is not None:
-            train, test = (replace(part, X=scaler.transform(part.X)) for part in (train, test))
-        if map_name is not None:
-            mapped = clone(self.maps[map_name]).fit(train.X)
-            train, test = (replace(part, X=mapped.transform(part.X)) for part in (train, test))
-        return train, test
 
     def _fit_path(
         self,
@@ -245,32 +207,40 @@ class Search:
         label: str,
         train: TrainingRows,
         test: TrainingRows,
-        keep_scores: bool,
     ) -> None:
-        """Fit along the path of penalties, and evaluate each fit on the test rows."""
+        """Fit along the values of the parameter, and evaluate each fit on the test rows."""
         if self.is_late() and (candidate is not self.candidates[0] or number > 0):
             return
         begin = perf_counter()
-        values = candidate.results[number]
-        design = make_design(test.X)
-        alphas = self.alphas[candidate.tried]
-        path = candidate.loose_ranker.iter_path(
-            train.X, train.y, alphas, **train.fit_arguments(candidate.ranker)
-        )
-        kept = {}
-        for position, fitted in zip(range(self.alphas.size)[candidate.tried], path, strict=True):
+        values, kept = candidate.results[number], {}
+        for position, scores in path_scores(candidate, train, test):
             candidate.fits += 1
-            scores = design.scores(fitted.coef_[0])
             values[position] = test.evaluate(self.measure, scores, self.list_rows)
             kept[position] = scores
-        if keep_scores:
-            candidate.test_scores[number] = kept
+            if candidate.family == "trees" and self._ends_rounds(candidate, number, position):
+                break
+        candidate.test_scores[number] = {**candidate.test_scores.get(number, {}), **kept}
         now = perf_counter()
         candidate.seconds += now - begin
         if self.ranker.verbose:
             highest = np.nanmax(values, initial=-np.inf)
             line = f"{now - self.begin:8.2f} s  {label}, {candidate.name}: {highest:.4f}"
             print(f"[forerank] {line}", flush=True)
+
+    def _ends_rounds(self, candidate: Candidate, number: int, position: int) -> bool:
+        """Whether boosting ends at this position, which other folds then keep to.
+
+        In the first fold it ends once the best number of rounds is exceeded by far; a fold of one
+        class has no values, and goes on.
+        """
+        values, rounds = candidate.results[number], candidate.grid
+        if number > 0 or not np.isfinite(values).any():
+            return self.is_late()
+        best = rounds[int(np.nanargmax(values))]
+        ends = rounds[position] >= max(_FEWEST_ROUNDS, _ROUNDS_BEYOND * best) or self.is_late()
+        if ends:
+            candidate.tried = slice(candidate.tried.start, position + 1)
+        return bool(ends)
 
     def is_late(self) -> bool:
         """Whether the time budget is used up."""
@@ -291,54 +261,127 @@ class Search:
     # --- Beyond the ends ---
 
     def _extend(self) -> None:
-        """Extend the path beyond an end that is selected, as long as the curve rises there.
+        """Extend a path of penalties beyond an end that is the best of its family, as long as the
+        curve rises there.
 
         Penalties that the user listed are all there are.
         """
-        for _ in range(_MOST_EXTENSIONS if is_integer(self.ranker.alphas) else 0):
-            selected, position = self.best()
-            if self.is_late() or not self.rises_beyond(selected, position):
-                return
-            inner, place = (1, 0) if position == 0 else (position - 1, position + 1)
-            ratio = self.alphas[position] / self.alphas[inner]
-            self._insert(place, self.alphas[position] * min(max(ratio, 0.1), 10.0))
-            selected.tried = slice(place, place + 1)
-            self._fit_round([selected], dict(enumerate(self.splits)))
+        for family in ("linear", "additive"):
+            for _ in range(_MOST_EXTENSIONS if is_integer(self.ranker.alphas) else 0):
+                found = self.best_of(family)
+                if found is None or self.is_late() or not self.rises_beyond(*found):
+                    break
+                candidate, position = found
+                inner, place = (1, 0) if position == 0 else (position - 1, position + 1)
+                ratio = candidate.grid[position] / candidate.grid[inner]
+                alpha = candidate.grid[position] * min(max(ratio, 0.1), 10.0)
+                self._insert(candidate, place, alpha)
+                candidate.tried = slice(place, place + 1)
+                self._fit_round([candidate], dict(enumerate(self.splits)))
 
     def rises_beyond(self, candidate: Candidate, position: int) -> bool:
-        """Whether a position is an end of the path at which the curve still rises.
+        """Whether a position is an end of a path of penalties at which the curve still rises.
 
         Not where the penalty next to the end was dropped because it changes nothing.
         """
-        last = self.alphas.size - 1
-        if last < 2 or position not in (0, last):
+        last = candidate.grid.size - 1
+        if candidate.parameter != "alpha" or last < 2 or position not in (0, last):
             return False
         curve = self.curve(candidate)
         return bool(curve[position] > curve[1 if position == 0 else last - 1])
 
-    def _insert(self, position: int, alpha: float) -> None:
+    def _insert(self, candidate: Candidate, position: int, alpha: float) -> None:
         """Insert a penalty, without results so far."""
-        self.alphas = np.insert(self.alphas, position, alpha)
-        for candidate in self.candidates:
-            candidate.results = np.insert(candidate.results, position, np.nan, axis=1)
+        candidate.grid = np.insert(candidate.grid, position, alpha)
+        candidate.results = np.insert(candidate.results, position, np.nan, axis=1)
+        for number, kept in candidate.test_scores.items():
+            candidate.test_scores[number] = {k + (k >= position): s for k, s in kept.items()}
+
+    # --- Average ---
+
+    def _average(self) -> None:
+        """Add the average of the best linear candidate, on columns or on additive maps, and of the
+        best trees.
+        """
+        best = {name: found for name in FAMILIES if (found := self.best_of(name))}
+        linear = [best[name] for name in ("linear", "additive") if name in best]
+        if not linear or "trees" not in best or self.is_late():
+            return
+        folds = [self._folds_of(*found) for found in best.values()]
+        if any(each != folds[0] for each in folds):
+            return
+        part = max(linear, key=lambda found: float(found[0].means[found[1]]))
+        self.parts = [part, best["trees"]]
+        held = self._held_out(folds[0])
+        scores = np.column_stack([self._held_out_scores(*each) for each in self.parts])
+        self.weights = average_weights(held, scores)
+        average = scores @ self.weights
+        results = np.full((len(self.splits), 1), np.nan)
+        for k in folds[0]:
+            test = self.data.labels(self.splits[k].test)
+            results[k, 0] = test.evaluate(self.measure, average[held.fold == k], self.list_rows)
+        name = f"average of {' and '.join(candidate.name for candidate, _ in self.parts)}"
+        made = Candidate("average", name, None, None, np.array([np.nan]), results)
+        self.candidates.append(made)
+        self._excess = {
+            name: loss_excess(held, self._held_out_scores(*found), average)
+            for name, found in best.items()
+        }
+
+    @staticmethod
+    def _folds_of(candidate: Candidate, position: int) -> list[int]:
+        """Numbers of the folds with test scores."""
+        return sorted(k for k, fold in candidate.test_scores.items() if position in fold)
+
+    def _held_out_scores(self, candidate: Candidate, position: int) -> Vector:
+        """Test scores of all folds."""
+        folds = self._folds_of(candidate, position)
+        return np.concatenate([candidate.test_scores[k][position] for k in folds])
+
+    def _held_out(self, folds: list[int]) -> HeldOutRows:
+        tests = [self.splits[k].test for k in folds]
+        fold = np.repeat(folds, [rows.size for rows in tests])
+        rows = np.concatenate(tests)
+        return HeldOutRows(self.data.labels(rows), fold, np.unique(rows).size)
 
     # --- Results ---
 
-    def best(self) -> tuple[Candidate, int]:
-        """The selected candidate and the position of its penalty; see `select`."""
-        finished = [c for c in self.candidates if c.dropped is None and np.isfinite(c.means).any()]
+    def best_of(self, family: str) -> tuple[Candidate, int] | None:
+        """The selected candidate of a family and the position of its value; see `select`."""
+        finished = [
+            c
+            for c in self.candidates
+            if c.family == family and c.dropped is None and np.isfinite(c.means).any()
+        ]
         if not finished:
-            nearest = np.argmin(np.abs(np.log(self.alphas / _DEFAULT_ALPHA)))
-            return self.candidates[0], int(nearest)
+            return None
         most = max(len(c.measured) for c in finished)
         finished = [c for c in finished if len(c.measured) == most]
-        typical = [self._typical.get(c.map, _DEFAULT_ALPHA) for c in finished]
-        results = [c.measured for c in finished]
-        winner, position = select(results, self.alphas, typical, self._test_ratio)
+        decades = [self._decades(c) for c in finished]
+        winner, position = select([c.measured for c in finished], decades, self._test_ratio)
         return finished[winner], position
 
+    def _decades(self, candidate: Candidate) -> Vector:
+        """Distances of the penalties from the typical one; zeros for other parameters."""
+        if candidate.parameter != "alpha" or candidate.family == "average":
+            return np.zeros(candidate.grid.size)
+        typical = self._typical.get((candidate.family, candidate.map), _DEFAULT_ALPHA)
+        return np.abs(np.log10(candidate.grid / typical))
+
+    def best(self) -> tuple[Candidate, int]:
+        """The selected candidate and the position of its value; see `select_family`."""
+        found = {name: each for name in FAMILIES if (each := self.best_of(name))}
+        if not found:
+            first = self.candidates[0]
+            wanted = _DEFAULT_ALPHA if first.parameter == "alpha" else _DEFAULT_ROUNDS
+            return first, int(np.argmin(np.abs(np.log(first.grid / wanted))))
+        most = max(len(candidate.measured) for candidate, _ in found.values())
+        found = {name: each for name, each in found.items() if len(each[0].measured) == most}
+        results = {name: c.measured[:, position] for name, (c, position) in found.items()}
+        return found[select_family(results, self._excess, self._test_ratio)]
+
     def curve(self, candidate: Candidate) -> Vector:
-        """The values by which penalties and candidates are compared."""
+        """The values by which those of the parameter and candidates are compared."""
         return penalty_curve(candidate.measured, self._test_ratio)
 
     @property
@@ -346,13 +389,24 @@ class Search:
         return self.splits[0].test.size / self.splits[0].train.size
 
     def table(self) -> dict[str, Any]:
-        """`cv_results_` of the ranker: an entry per candidate and penalty."""
-        n_alphas, candidates = self.alphas.size, self.candidates
+        """`cv_results_` of the ranker: an entry per candidate and value of its parameter."""
+        candidates = self.candidates
+        sizes = [c.grid.size for c in candidates]
         results = np.concatenate([c.results.T for c in candidates])
         means = np.concatenate([c.means for c in candidates])
+
+        def column(parameter: str) -> Vector:
+            parts = [c.grid if c.parameter == parameter else c.grid * np.nan for c in candidates]
+            return np.concatenate(parts)
+
+        def repeated(values: list[Any]) -> list[Any]:
+            return [v for v, size in zip(values, sizes, strict=True) for _ in range(size)]
+
         table: dict[str, Any] = {
-            "method": [c.name for c in candidates for _ in self.alphas],
-            "alpha": np.tile(self.alphas, len(candidates)),
+            "family": repeated([c.family for c in candidates]),
+            "method": repeated([c.name for c in candidates]),
+            "alpha": column("alpha"),
+            "rounds": column("rounds"),
         }
         table |= {f"split{k}_test_score": results[:, k] for k in range(len(self.splits))}
         with warnings.catch_warnings():
@@ -361,11 +415,10 @@ class Search:
         table["mean_test_score"] = means
         table["std_test_score"] = np.where(np.isfinite(means), deviations, np.nan)
         # Means of dropped candidates are over fewer folds: they rank after the others.
-        dropped = np.repeat([c.dropped is not None for c in candidates], n_alphas)
+        dropped = np.repeat([c.dropped is not None for c in candidates], sizes)
         key = np.where(np.isfinite(means), -means + 10.0 * dropped, 100.0)
         table["rank_test_score"] = rankdata(key, method="min").astype(int)
-        table["mean_fit_time"] = np.repeat(
-            [c.seconds / max(c.fits, 1) for c in candidates], n_alphas
-        )
-        table["left_out"] = [c.dropped or "" for c in candidates for _ in self.alphas]
+        seconds = [c.seconds / max(c.fits, 1) for c in candidates]
+        table["mean_fit_time"] = np.repeat(seconds, sizes)
+        table["left_out"] = repeated([c.dropped or "" for c in candidates])
         return table

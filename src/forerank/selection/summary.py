@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
 
 from forerank._text import counted
 from forerank._typing import Vector
-from forerank.design import make_design
 from forerank.metrics.significance import corrected_margin
 from forerank.selection.candidates import Candidate, best_positions
+from forerank.selection.fits import fresh_scores
 from forerank.selection.search import Search
-from forerank.selection.training_rows import stratified_order
+from forerank.selection.training_rows import Split, stratified_order
 
 __all__ = ["learning_curve", "reason"]
 
@@ -20,14 +19,15 @@ __all__ = ["learning_curve", "reason"]
 _SHARES = (0.25, 0.5, 1.0)
 # Gain of the measure from twice the rows, as a share of its value, below which it is negligible.
 _NEGLIGIBLE_GAIN = 0.01
-# Fewest folds, and fewest rows of the smaller class, for a learning curve.
+# Fewest folds, and fewest rows of the smaller class, for a learning curve; more folds are used for
+# linear models only, since fits of trees take most of the time of a search.
 _MIN_FOLDS = 3
 _MIN_CLASS_ROWS = 30
 
 
 def reason(search: Search, selected: Candidate, position: int) -> str:
-    """Why this candidate and the penalty at this position were selected."""
-    text = f"Selected: {selected.name} (alpha {search.alphas[position]:.3g})"
+    """Why this candidate and the value at this position were selected."""
+    text = f"Selected: {selected.name}{_value(search, selected, position)}"
     notes = f" Note that {'; '.join(search.notes)}." if search.notes else ""
     means = selected.means
     if not np.isfinite(means[position]):
@@ -38,9 +38,15 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
     text += f", mean {search.measure.phrase} {means[position]:.4f} in {counted(n_folds, 'fold')}"
     others = [c for c in search.candidates if c is not selected]
     complete = [c for c in others if c.dropped is None and len(c.measured) == n_folds]
-    if complete:
-        text += f"; {_runner_up(search, selected, position, complete)}"
+    same = [c for c in complete if c.family == selected.family]
+    if same or (complete and selected.family == "linear"):
+        text += f"; {_runner_up(search, selected, position, same or complete)}"
     text += "."
+    if selected.family != "linear":
+        text += _gain_over_linear(search, selected, position)
+    elif same and len(complete) > len(same):
+        beyond = [c for c in complete if c not in same]
+        text += f" Beyond linear models, {_runner_up(search, selected, position, beyond)}."
     dropped = [c.name for c in others if c.dropped is not None]
     if dropped:
         text += f" Dropped early: {', '.join(dropped)}."
@@ -48,18 +54,52 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
         text += " The time budget ended the search."
     ties = best_positions(search.curve(selected))
     if ties.size > 1:
-        text += f" {ties.size} penalties reach the same mean; the largest one was selected."
+        what = "penalties reach" if selected.parameter == "alpha" else "numbers of rounds reach"
+        which = "largest" if selected.parameter == "alpha" else "smallest"
+        text += f" {ties.size} {what} the same mean; the {which} one was selected."
     elif search.rises_beyond(selected, position):
         end = "largest" if position == 0 else "smallest"
         text += f" The {end} alpha was selected; one beyond it may be better."
     return text + notes
 
 
+def _value(search: Search, selected: Candidate, position: int) -> str:
+    """The value of the parameter that is tuned, of each part of an average, in parentheses."""
+    parts = search.parts if selected.family == "average" else [(selected, position)]
+    values = [
+        f"alpha {c.grid[k]:.3g}" if c.parameter == "alpha" else counted(int(c.grid[k]), "round")
+        for c, k in parts
+    ]
+    return f" ({', '.join(values)})"
+
+
+def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str:
+    """What the selected candidate gains over the best linear one, for those who would rather have
+    weights and a certificate.
+    """
+    linear = [c for c in search.candidates if c.family == "linear" and len(c.measured)]
+    if not linear:
+        return ""
+    known = [c for c in linear if c.dropped is None] or linear
+    best = max(known, key=lambda c: float(np.nanmax(c.measured.mean(axis=0))))
+    k = int(np.nanargmax(best.measured.mean(axis=0)))
+    differences = selected.results[:, position] - best.results[:, k]
+    differences = differences[np.isfinite(differences)]
+    gain = float(differences.mean())
+    spread = f" ± {_margin(search, differences):.4f}" if differences.size > 1 else ""
+    if gain >= 0.0:
+        what = f"It gains {gain:.4f}{spread} over the best linear method, {best.name}"
+    else:
+        what = f"The best linear method, {best.name}, is ahead by {-gain:.4f}{spread}"
+    few = "" if len(best.measured) == len(selected.measured) else " on the first folds"
+    return f" {what}{few}, which has a weight for each column and a certificate."
+
+
 def _runner_up(search: Search, selected: Candidate, position: int, others: list[Candidate]) -> str:
     """The best of the others, and whether it differs significantly.
 
     Its best mean may be higher than that of the selected one, since means are compared after
-    averaging with those of neighbouring penalties.
+    averaging with those of neighbouring values, and simpler families are preferred.
     """
     second = max(others, key=lambda c: float(np.nanmax(search.curve(c))))
     k = int(np.nanargmax(search.curve(second)))
@@ -69,14 +109,15 @@ def _runner_up(search: Search, selected: Candidate, position: int, others: list[
     differences = selected.results[:, position] - second.results[:, k]
     differences = differences[np.isfinite(differences)]
     text = f"{second.name} reached {second.means[k]:.4f}"
-    text += " at its best single penalty" if higher else ""
+    alone = second.family == selected.family and second.parameter == "alpha"
+    text += " at its best single penalty" if higher and alone else ""
     if differences.size < 2:
         return f"{text}, and one fold does not show whether the difference is significant"
     if not differences.any():
         return f"{second.name} reached the same in every fold"
     if abs(float(differences.mean())) <= _margin(search, differences):
         return f"{text}, not significantly different"
-    return f"{text}, but less at the neighbouring penalties" if higher else text
+    return f"{text}, but less at the neighbouring penalties" if higher and alone else text
 
 
 def _margin(search: Search, differences: Vector) -> float:
@@ -84,20 +125,22 @@ def _margin(search: Search, differences: Vector) -> float:
     return corrected_margin(differences, split.test.size / split.train.size)
 
 
-def learning_curve(search: Search, selected: Candidate, alpha: float) -> dict[str, Any]:
+def learning_curve(search: Search, selected: Candidate, position: int) -> dict[str, Any]:
     """The measure with a quarter, a half and all of the training rows of a fold, and whether more
     data would help.
     """
     none = {"rows": [], "scores": [], "std": [], "more_data_helps": False}
-    folds = [k for k in range(search.n_folds) if np.isfinite(selected.results[k]).any()]
+    folds = [k for k in range(search.n_folds) if np.isfinite(selected.results[k, position])]
     smallest = np.unique(search.data.y, return_counts=True)[1].min()
     if search.is_late():
         return none | {"sentence": "The time budget left no time for a learning curve."}
     few = none | {"sentence": "There are too few rows to tell whether more data would help."}
     if len(folds) < _MIN_FOLDS or smallest < _MIN_CLASS_ROWS:
         return few
+    if selected.family in ("trees", "average"):
+        folds = folds[:_MIN_FOLDS]
     points = Parallel(n_jobs=search.ranker.n_jobs, prefer="threads")(
-        delayed(_curve_of_fold)(search, selected, alpha, number) for number in folds
+        delayed(_curve_of_fold)(search, selected, position, number) for number in folds
     )
     sizes, values = (np.array(part) for part in zip(*points, strict=True))
     sizes, values = sizes.mean(axis=0), values[np.isfinite(values).all(axis=1)]
@@ -124,25 +167,31 @@ def learning_curve(search: Search, selected: Candidate, alpha: float) -> dict[st
 
 
 def _curve_of_fold(
-    search: Search, selected: Candidate, alpha: float, number: int
+    search: Search, selected: Candidate, position: int, number: int
 ) -> tuple[list[float], list[float]]:
     """Numbers of training rows and values of the measure; NaN where a fit is not possible."""
-    train, test = search.prepare(search.splits[number], selected.map)
-    order = stratified_order(train, np.random.default_rng(number))
+    split = search.splits[number]
+    order = stratified_order(search.data.labels(split.train), np.random.default_rng(number))
+    test = search.data.labels(split.test)
     sizes, values = [], []
     for share in _SHARES[:-1]:
-        part = train.take(order[: max(2, int(share * order.size))])
-        sizes.append(float(part.y.size))
+        rows = split.train[order[: max(2, int(share * order.size))]]
+        sizes.append(float(rows.size))
         values.append(np.nan)
-        if np.unique(part.y).size < 2:
+        if np.unique(search.data.y[rows]).size < 2:
             continue
-        fitted = clone(selected.loose_ranker).set_params(alpha=alpha)
         try:
-            fitted.fit(part.X, part.y, **part.fit_arguments(fitted))
+            scores = _scores(search, selected, position, Split(rows, split.test, ""))
         except ValueError:  # every group has one class
             continue
-        scores = make_design(test.X).scores(fitted.coef_[0])
         values[-1] = test.evaluate(search.measure, scores, search.list_rows)
-    position = int(np.argmin(np.abs(search.alphas - alpha)))
     complete = float(selected.results[number, position])
-    return [*sizes, float(train.y.size)], [*values, complete]
+    return [*sizes, float(split.train.size)], [*values, complete]
+
+
+def _scores(search: Search, selected: Candidate, position: int, split: Split) -> Vector:
+    """Test scores of a fit on the training rows of a split."""
+    if selected.family != "average":
+        return fresh_scores(selected, position, *search.rows.of(selected, split))
+    parts = [fresh_scores(c, place, *search.rows.of(c, split)) for c, place in search.parts]
+    return np.column_stack(parts) @ search.weights

@@ -21,9 +21,12 @@ from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
 from forerank.workflows.rankers import (
     check_groups,
+    column_forms,
+    columns_used,
     make_ranker,
     measured_depths,
     plain_params,
+    with_categories,
     with_list_rows,
 )
 
@@ -176,8 +179,10 @@ def _fit_summary(fitted: Any) -> dict[str, Any]:
     if hasattr(fitted, "best_method_"):
         summary["choice"] = {
             "metric": fitted.metric,
+            "family": fitted.best_family_,
             "method": fitted.best_method_,
             "alpha": fitted.best_alpha_,
+            "rounds": fitted.best_rounds_,
             "reason": fitted.reason_,
             "more_data": fitted.learning_curve_["sentence"],
         }
@@ -204,14 +209,15 @@ def _fit_rows(
     train = order[:n_train]
     if selected is None:
         selected = _selected_on_sample(problem, model, train)
-    prepared, X = problem.prepare(order, n_train)
+    fitted = clone(model) if selected is None else selected
+    prepared, X = problem.prepare(order, n_train, column_forms(fitted))
     if last:
         problem.forget_rows()
-    fitted = clone(model) if selected is None else selected
+    fitted = with_categories(fitted, prepared)
     fit_or_refit = fitted.fit if selected is None else fitted.refit
     fit_or_refit(first_rows(X, n_train), problem.y[train], **_qid(problem, train))
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
-    return prepared, fitted, scores
+    return columns_used(prepared, fitted), fitted, scores
 
 
 def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any:
@@ -227,7 +233,7 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
     some = rows[stratified_sample(problem.y[rows], groups, size, seed)]
     if some.size == rows.size:
         return None
-    X = problem.prepare(some, some.size)[1]
+    X = problem.prepare(some, some.size, column_forms(model))[1]
     # One fit at a time: memory that threads allocate and release is not returned, which costs more
     # than the seconds they save.
     selected = clone(model).set_params(n_jobs=1)

@@ -8,15 +8,19 @@ from typing import Any
 from sklearn.base import clone
 
 from forerank import estimators
+from forerank.data.forms import FormColumns
 from forerank.metrics.registry import measure_named
 from forerank.selection import Ranker
 
 __all__ = [
     "accepts_groups",
+    "column_forms",
+    "columns_used",
     "make_ranker",
     "measured_depths",
     "plain_params",
     "ranker_names",
+    "with_categories",
     "with_list_rows",
 ]
 
@@ -127,6 +131,29 @@ def measured_depths(model: Any) -> list[int]:
     """Numbers of first rows at which a ranking is measured: 10, 100, and the k of its measure."""
     kind, _, k = str(getattr(model, "metric", "")).partition("@")
     return [10, 100, *([int(k)] if kind in ("recall", "ndcg") else [])]
+
+
+def column_forms(model: Any) -> tuple[str, ...]:
+    """The forms of the columns of a table that an estimator is fitted on; those that it takes, for
+    a fitted `Ranker`.
+    """
+    if isinstance(model, estimators.BoostedRanker):
+        return ("trees",)
+    if not isinstance(model, Ranker):
+        return ("plain",)
+    return model.forms_ if hasattr(model, "best_estimator_") else model.needed_forms()
+
+
+def with_categories(model: Any, steps: Any) -> Any:
+    """Boosted trees that know which columns are categories, and any other estimator as it is."""
+    if isinstance(model, estimators.BoostedRanker) and hasattr(steps, "categorical_"):
+        return model.set_params(categorical_features=list(steps.categorical_))
+    return model
+
+
+def columns_used(steps: Any, fitted: Any) -> Any:
+    """The fitted transformer without the forms that a fitted ranker does not take."""
+    return steps.only(column_forms(fitted)) if isinstance(steps, FormColumns) else steps
 
 
 def plain_params(model: Any) -> dict[str, Any]:

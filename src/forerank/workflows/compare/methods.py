@@ -20,7 +20,7 @@ from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import measure_named, takes_grades
 from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
 from forerank.workflows.compare.inputs import digest_of
-from forerank.workflows.rankers import make_ranker, with_list_rows
+from forerank.workflows.rankers import column_forms, make_ranker, with_list_rows
 
 __all__ = [
     "BASELINE",
@@ -220,6 +220,8 @@ def _from_others(name: str, params: dict[str, Any], scorer: _Scorer, graded: boo
 
 
 def _form(estimator: Any) -> str:
+    if (forms := column_forms(estimator)) != ("plain",):
+        return "+".join(forms)
     nested = getattr(estimator, "estimator", None)
     if isinstance(estimator, Pipeline) or isinstance(nested, Pipeline):
         return "raw"

@@ -16,10 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from forerank._typing import Index, Vector
 from forerank.data.files import first_line
+from forerank.data.forms import ColumnForms, in_form
 from forerank.data.labels import label_text
 from forerank.data.problem import RankingProblem
 from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import Measure, measure_named
+from forerank.selection import Ranker
 from forerank.workflows.compare.inputs import fold_inputs
 from forerank.workflows.compare.methods import ComparedMethod, seeded, takes_sparse
 
@@ -142,6 +144,9 @@ def _fit_and_measure(task: FitTask) -> dict[str, Any]:
     X_train, X_test = task.inputs
     train = task.sides[0]
     estimator = seeded(task.method.estimator, task.seed)
+    if isinstance(X_train, ColumnForms) and not isinstance(estimator, Ranker):
+        estimator.set_params(categorical_features=X_train.categorical)
+        X_train, X_test = (in_form(X, task.method.form) for X in (X_train, X_test))
     if sp.issparse(X_train) and not takes_sparse(estimator):
         X_train, X_test = _dense(X_train), _dense(X_test)
     arguments, unused = _fit_arguments(estimator, train)
@@ -158,7 +163,7 @@ def _fit_and_measure(task: FitTask) -> dict[str, Any]:
         results["unused"] = unused
     if hasattr(estimator, "best_method_"):
         results["chosen"] = str(estimator.best_method_)
-        results["alpha"] = float(estimator.best_alpha_)
+        results["alpha"] = estimator.best_alpha_
     return results
 
 

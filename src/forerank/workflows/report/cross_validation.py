@@ -18,6 +18,7 @@ from forerank.data.problem import RankingProblem, first_rows
 from forerank.estimators.scores import score_rows
 from forerank.models import Model
 from forerank.models.explain import explain
+from forerank.workflows.rankers import column_forms, columns_used, with_categories
 from forerank.workflows.report.formatting import as_sentence
 
 __all__ = ["HeldOut", "cross_validate", "fit_all", "named_weights"]
@@ -115,8 +116,7 @@ def cross_validate(
         by_model.append(scores)
         held.scores[test], held.fold[test] = (rankdata(scores[test]) - 0.5) / test.size, number
         held.add_warnings(fit.warnings)
-        few = _n_columns(problem, fit.pipeline) <= _MOST_WEIGHTS
-        held.weights.append(named_weights(problem, fit.refitted) if few else {})
+        held.weights.append(named_weights(problem, fit.refitted, most=_MOST_WEIGHTS))
         ranker = fit.pipeline[-1]
         if hasattr(ranker, "best_method_"):
             choice = str(ranker.best_method_), getattr(ranker, "best_alpha_", None)
@@ -137,17 +137,23 @@ def fit_all(problem: RankingProblem, estimator: Any) -> tuple[Pipeline, list[str
     return fit.pipeline, fit.warnings
 
 
-def named_weights(problem: RankingProblem, pipeline: Pipeline) -> dict[str, float]:
-    """Weights of a fitted pipeline by name, the largest first; empty if it is not linear."""
+def named_weights(
+    problem: RankingProblem, pipeline: Pipeline, *, most: int | None = None
+) -> dict[str, float]:
+    """Weights of a fitted pipeline by name, the largest first; empty if it is not linear, or has
+    more than `most` columns.
+    """
     coef = getattr(pipeline[-1], "coef_", None)
-    if coef is None or np.size(coef) != _n_columns(problem, pipeline):
+    if coef is None or (most is not None and np.size(coef) > most):
+        return {}
+    if np.size(coef) != _n_columns(problem, pipeline):
         return {}
     model = Model(pipeline, columns=problem.column_kinds, summary=problem.read_settings)
     return {weight.name: weight.weight for weight in explain(model).weights}
 
 
 def _n_columns(problem: RankingProblem, pipeline: Pipeline) -> int:
-    """Number of columns of the matrix that the ranker was fitted on."""
+    """Number of columns of the matrix that a linear ranker was fitted on."""
     if "n_columns" in problem.read_settings:
         return int(problem.read_settings["n_columns"])
     return len(pipeline[0].get_feature_names_out())
@@ -173,11 +179,13 @@ def _fit(
     groups = {} if problem.groups is None else {"qid": problem.groups[train]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        steps, X = problem.prepare(order, n_train)
+        steps, X = problem.prepare(order, n_train, column_forms(estimator))
         rows = first_rows(X, n_train), problem.y[train]
-        ranker = clone(estimator).fit(*rows, **groups)
+        ranker = with_categories(clone(estimator), steps).fit(*rows, **groups)
         refitted = ranker if selected is None else copy(selected).refit(*rows, **groups)
     shown = [each.message for each in caught if issubclass(each.category, UserWarning)]
     lines = [f"{first_line(m if isinstance(m, Warning) else Warning(m))}." for m in shown]
-    pipeline, other = (Pipeline([("columns", steps), ("ranker", r)]) for r in (ranker, refitted))
+    pipeline, other = (
+        Pipeline([("columns", columns_used(steps, r)), ("ranker", r)]) for r in (ranker, refitted)
+    )
     return _Fit(pipeline, other, X, lines)

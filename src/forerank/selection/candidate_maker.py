@@ -1,0 +1,167 @@
+"""Candidates of a search: which methods are tried on which form of the columns."""
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from forerank._typing import Vector
+from forerank.data.forms import ColumnForms
+from forerank.estimators.average_precision import MAPRanker
+from forerank.estimators.boosted import BoostedRanker
+from forerank.estimators.partial_auc import PartialAUCRanker
+from forerank.estimators.top_push import TopPush, TopRanker
+from forerank.metrics.registry import Measure
+from forerank.selection.candidates import Candidate
+from forerank.selection.methods import FEATURE_MAPS, METHODS, ROUNDS, method_names, resolve_method
+from forerank.selection.training_rows import TrainingRows
+from forerank.trees import has_lightgbm
+
+__all__ = ["CandidateMaker"]
+
+# Most columns of an array for which additive maps are tried: each becomes about eight.
+_MOST_ADDITIVE_COLUMNS = 300
+# Most columns of a sparse matrix for which trees are tried: a split looks at all of them.
+_MOST_SPARSE_COLUMNS = 2_000
+
+
+class CandidateMaker:
+    """The methods of some families that take the labels, groups and weights of some rows.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        With its parameters `methods` and `metric`.
+    measure : Measure
+    data : TrainingRows
+    graded : bool
+        Whether there are more than two classes.
+    families : tuple of str
+    seed : int
+        For trees and feature maps.
+
+    Attributes
+    ----------
+    notes : list of str
+        On what is not tried, for the user.
+    """
+
+    def __init__(
+        self,
+        ranker: Any,
+        measure: Measure,
+        data: TrainingRows,
+        graded: bool,
+        families: tuple[str, ...],
+        seed: int,
+    ) -> None:
+        self._ranker, self._measure, self._data, self._graded = ranker, measure, data, graded
+        self._families, self._seed = families, seed
+        self.notes: list[str] = []
+
+    def candidates(self, alphas: Vector, n_folds: int, maps: dict[str, Any]) -> list[Candidate]:
+        """Candidates without results. The map that additive models of an array need is added to
+        `maps`.
+        """
+        rankers = self._rankers()
+        linear = {name: each for name, each in rankers.items() if not METHODS[name].trees}
+        on_maps = list(linear.items())[:2]
+        made: list[tuple[str, str, str | None, Any]] = []
+        if "linear" in self._families or self._ranker.methods != "auto":
+            made += [("linear", name, None, each) for name, each in linear.items()]
+        for map_name in maps:
+            family = "additive" if map_name == "additive" else "linear"
+            made += [(family, name, map_name, clone(each)) for name, each in on_maps]
+        if self._adds_maps(maps):
+            own: str | None = None
+            if not isinstance(self._data.X, ColumnForms):
+                own = "additive"
+                maps[own] = FEATURE_MAPS[own](self._seed)
+            made += [("additive", name, own, clone(each)) for name, each in on_maps]
+        made += [("trees", name, None, rankers[name]) for name in rankers if name not in linear]
+        rounds = np.array(ROUNDS, dtype=np.float64)
+        grids = [rounds if each[0] == "trees" else alphas for each in made]
+        return [
+            Candidate(*each, grid, np.full((n_folds, grid.size), np.nan))
+            for each, grid in zip(made, grids, strict=True)
+        ]
+
+    def _adds_maps(self, maps: dict[str, Any]) -> bool:
+        """Whether additive maps are tried unasked."""
+        X = self._data.X
+        if "additive" not in self._families or self._ranker.methods != "auto":
+            return False
+        if isinstance(X, ColumnForms):
+            return "additive" in X.matrices
+        narrow = X.shape[1] <= _MOST_ADDITIVE_COLUMNS
+        return narrow and not sp.issparse(X) and "additive" not in maps
+
+    def _rankers(self) -> dict[str, Any]:
+        """Rankers by name of their method."""
+        given = self._ranker.methods
+        if isinstance(given, str) and given != "auto":
+            given = [given]
+        if isinstance(given, str):
+            names = method_names(self._ranker.metric) + self._tree_names()
+        else:
+            names = [*map(resolve_method, given)]
+        if not names:
+            raise ValueError('methods is empty; give names of methods, or "auto".')
+        made = {name: METHODS[name].make(self._measure.parameter) for name in names}
+        rankers = {name: ranker for name, ranker in made.items() if self._supports(ranker)}
+        if not rankers:
+            given_beside = {"grades": self._graded, "groups": self._data.group is not None}
+            given_beside["sample weights"] = self._data.weight is not None
+            needed = " and ".join(what for what, present in given_beside.items() if present)
+            raise ValueError(
+                f"None of the methods {', '.join(map(repr, names))} takes {needed}; pairwise "
+                "methods do."
+            )
+        return rankers
+
+    def _tree_names(self) -> list[str]:
+        """Names of the methods of trees to try; one of them where LightGBM is not installed."""
+        X = self._data.X
+        if "trees" not in self._families:
+            return []
+        if sp.issparse(X) and X.shape[1] > _MOST_SPARSE_COLUMNS:
+            self.notes.append(
+                f"trees were not tried on {X.shape[1]:,} sparse columns, of which a split looks at "
+                f"each (at most {_MOST_SPARSE_COLUMNS:,})"
+            )
+            return []
+        names = method_names(self._ranker.metric, trees=True)
+        if has_lightgbm():
+            return names
+        self.notes.append(
+            "LightGBM is not installed, so that trees were fitted by scikit-learn, which is "
+            f"slower, and {' and '.join(names[1:])} were not tried"
+        )
+        return names[:1]
+
+    def _supports(self, ranker: Any) -> bool:
+        """Whether a ranker takes grades, groups and weights as far as there are any."""
+        data = self._data
+        if isinstance(ranker, BoostedRanker):
+            return self._set_up_trees(ranker)
+        if self._graded:
+            if not hasattr(ranker, "graph"):
+                return False
+            ranker.set_params(graph="order")
+        top = isinstance(ranker, TopRanker | TopPush | PartialAUCRanker | MAPRanker)
+        if data.group is not None and top:
+            return False
+        return data.weight is None or "sample_weight" in signature(ranker.fit).parameters
+
+    def _set_up_trees(self, ranker: BoostedRanker) -> bool:
+        """Set parameters of trees by the labels and columns; False if that is not possible."""
+        X = self._data.X
+        ranker.set_params(random_state=self._seed, n_jobs=1)
+        if isinstance(X, ColumnForms):
+            ranker.set_params(categorical_features=list(X.categorical))
+        if self._graded or self._data.group is not None:
+            graph = "order" if self._graded else None
+            ranker.set_params(loss="pairwise-logistic", graph=graph)
+        return has_lightgbm() or ranker.loss == "logistic"

@@ -1,0 +1,84 @@
+"""Fits of candidates on the training rows of a fold: rows in the form that a family takes, and
+test scores along the values of the parameter that is tuned.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from forerank._typing import Vector
+from forerank.data.forms import in_form
+from forerank.design import make_design
+from forerank.selection.candidates import Candidate
+from forerank.selection.methods import fitted_scaler
+from forerank.selection.training_rows import Split, TrainingRows
+
+__all__ = ["FORMS", "RowForms", "fresh_scores", "path_scores"]
+
+# The form of the columns of a table that each family takes; see `ColumnPlan.transformer`.
+FORMS = {"linear": "plain", "additive": "additive", "trees": "trees"}
+
+
+class RowForms:
+    """Training and test rows of a split in the form that a candidate takes.
+
+    Parameters
+    ----------
+    data : TrainingRows
+    maps : dict
+        Feature maps by name, not fitted.
+    scale : bool
+        Whether the columns of linear models are scaled.
+    """
+
+    def __init__(self, data: TrainingRows, maps: dict[str, Any], scale: bool) -> None:
+        self._data, self._maps, self._scale = data, maps, scale
+
+    def of(self, candidate: Candidate, split: Split) -> tuple[TrainingRows, TrainingRows]:
+        """Rows, scaled and mapped by transformers fitted on the training rows."""
+        X = in_form(self._data.X, FORMS[candidate.family])
+        train, test = (
+            replace(self._data.labels(rows), X=X[rows]) for rows in (split.train, split.test)
+        )
+        is_scaled = self._scale and candidate.family != "trees"
+        scaler = fitted_scaler(is_scaled, train.X, train.weight)
+        if scaler is not None:
+            train, test = (replace(part, X=scaler.transform(part.X)) for part in (train, test))
+        if candidate.map is not None:
+            mapped = clone(self._maps[candidate.map]).fit(train.X)
+            train, test = (replace(part, X=mapped.transform(part.X)) for part in (train, test))
+        return train, test
+
+
+def path_scores(
+    candidate: Candidate, train: TrainingRows, test: TrainingRows
+) -> Iterator[tuple[int, Vector]]:
+    """Positions of the values that are tried, each with the test scores of its fit."""
+    positions = range(candidate.grid.size)[candidate.tried]
+    given = train.fit_arguments(candidate.ranker)
+    if candidate.family == "trees":
+        values = candidate.grid[: positions.stop].astype(int)
+        scores = candidate.ranker.iter_scores(train.X, train.y, test.X, values, **given)
+        yield from ((k, s.copy()) for k, s in enumerate(scores) if k in positions)
+        return
+    design, alphas = make_design(test.X), candidate.grid[candidate.tried]
+    path = candidate.loose_ranker.iter_path(train.X, train.y, alphas, **given)
+    for position, fitted in zip(positions, path, strict=True):
+        yield position, design.scores(fitted.coef_[0])
+
+
+def fresh_scores(
+    candidate: Candidate, position: int, train: TrainingRows, test: TrainingRows
+) -> Vector:
+    """Test scores of one fit, at the value at this position."""
+    value = candidate.grid[position]
+    if candidate.family == "trees":
+        fitted = clone(candidate.ranker).set_params(rounds=int(value))
+        fitted.fit(train.X, train.y, **train.fit_arguments(fitted))
+        return np.asarray(fitted.decision_function(test.X))
+    fitted = clone(candidate.loose_ranker).set_params(alpha=float(value))
+    fitted.fit(train.X, train.y, **train.fit_arguments(fitted))
+    return make_design(test.X).scores(fitted.coef_[0])

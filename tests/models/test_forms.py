@@ -1,0 +1,111 @@
+"""Models on other forms of the columns: files, scores of pyarrow tables, ranked lists."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from forerank import PointwiseRanker
+from forerank.data.problem import read_problem
+from forerank.models import Model, load_model, save_model
+from forerank.models.explain import explain
+from forerank.models.ranked_list import rank_file, rank_frame
+from forerank.models.scoring import linear_scorer, table_scores
+from tables import typed_table as table
+
+
+def model_on(form):
+    problem = read_problem(table(), "y")
+    steps = problem.plan.transformer(form).fit(problem.rows)
+    ranker = PointwiseRanker(alpha=1e-2)
+    if form == "trees":  # something that takes missing values and has no weights by column
+        ranker = make_pipeline(SimpleImputer(), StandardScaler(), ranker)
+    ranker.fit(steps.transform(problem.rows), problem.y)
+    pipeline = Pipeline([("columns", steps), ("ranker", ranker)])
+    settings = problem.read_settings | {"rows": 300}
+    return Model(pipeline, problem.column_kinds, problem.target, None, settings)
+
+
+@pytest.fixture(scope="module")
+def additive():
+    return model_on("additive")
+
+
+def test_a_file_scores_as_the_pipeline_does(additive, tmp_path):
+    save_model(additive, tmp_path / "m.forerank")
+    loaded = load_model(tmp_path / "m.forerank")
+    new = table(80, seed=5)
+    new.loc[:3, "job"] = "juggler"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    new.to_parquet(tmp_path / "new.parquet")
+    result = rank_frame(loaded, new)
+    problem_rows = read_problem(new, "y").rows[list(additive.columns)]
+    expected = additive.estimator.decision_function(problem_rows)
+    assert_allclose(result["score"].sort_index(), expected)
+    for name in ("new.csv", "new.parquet"):
+        rank_file(loaded, tmp_path / name, tmp_path / f"{name}.ranked.csv")
+        ranked = pd.read_csv(tmp_path / f"{name}.ranked.csv")
+        assert_allclose(ranked["score"], np.sort(expected)[::-1])
+
+
+def test_an_additive_model_is_scored_column_by_column(additive):
+    scorer = linear_scorer(additive.estimator)
+    rows = read_problem(table(80, seed=5), "y").rows
+    scores = scorer(rows)
+    assert_allclose(scores, additive.estimator.decision_function(rows))
+    parts = scorer.contributions(rows)
+    assert_allclose(sum(parts.values()) + scorer.intercept, scores)
+    arrow = pa.table(
+        {
+            "age": pa.array(rows["age"]),
+            "seen": pa.array(rows["seen"], pa.timestamp("us")),
+            "job": pa.array(rows["job"], from_pandas=True).dictionary_encode(),
+            "city": pa.array(rows["city"]).dictionary_encode(),
+            "note": pa.array(rows["note"]),
+        }
+    )
+    assert_allclose(scorer(arrow), scores)
+
+
+def test_missing_columns_are_missing_values(additive, tmp_path):
+    new = table(30, seed=5).drop(columns=["age", "seen", "job"])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    new.to_parquet(tmp_path / "new.parquet")
+    scores = rank_frame(additive, new, allow_missing=True)["score"]
+    assert np.isfinite(scores).all()
+    for name in ("new.csv", "new.parquet"):
+        rank_file(additive, tmp_path / name, tmp_path / f"{name}.out.csv", allow_missing=True)
+        assert_allclose(pd.read_csv(tmp_path / f"{name}.out.csv")["score"], scores)
+
+
+def test_columns_for_trees_are_scored_through_the_matrix(tmp_path):
+    model = model_on("trees")
+    rows = read_problem(table(80, seed=5), "y").rows
+    assert linear_scorer(model.estimator) is None
+    assert_allclose(table_scores(model)(rows), model.estimator.decision_function(rows))
+    table(80, seed=5).to_csv(tmp_path / "new.csv", index=False)
+    rank_file(model, tmp_path / "new.csv", tmp_path / "out.csv")
+    expected = np.sort(model.estimator.decision_function(rows))[::-1]
+    assert_allclose(pd.read_csv(tmp_path / "out.csv")["score"], expected)
+
+
+def test_steps_for_trees_are_kept_in_a_file(tmp_path):
+    model = model_on("trees")
+    save_model(model, tmp_path / "m.forerank")
+    steps = load_model(tmp_path / "m.forerank").estimator[0]
+    rows = read_problem(table(80, seed=5), "y").rows
+    assert_allclose(steps.transform(rows), model.estimator[0].transform(rows))
+    assert steps.categorical_ == model.estimator[0].categorical_
+
+
+def test_explanations_of_an_additive_model_add_up(additive):
+    new = table(20, seed=5)
+    result = explain(additive, new, rows=[1, 2])
+    for row in result.contributions:
+        adds = sum(term["adds"] for term in row["columns"].values())
+        assert_allclose(adds + row["constant"], row["score"])
+    assert {each.column for each in result.weights} == set(additive.columns)
