@@ -192,7 +192,7 @@ PUBLIC = {
     """,
     "forerank.trees": """
         BACKENDS Backend Gradient Grower GrowthSettings TrainingRows TreeEnsemble choose_backend
-        make_grower
+        has_lightgbm make_grower
     """,
     "forerank.workflows.compare": """
         Comparison compare corrected_t_test holm shown_row

@@ -7,7 +7,7 @@ from forerank.trees.growth import Grower, GrowthSettings, TrainingRows
 from forerank.trees.histogram import HistogramGrower
 from forerank.trees.lightgbm import LightGBMGrower, import_error
 
-__all__ = ["BACKENDS", "Backend", "choose_backend", "make_grower"]
+__all__ = ["BACKENDS", "Backend", "choose_backend", "has_lightgbm", "make_grower"]
 
 Backend: TypeAlias = Literal["lightgbm", "histogram"]
 BACKENDS: tuple[Backend, ...] = ("lightgbm", "histogram")
@@ -16,6 +16,11 @@ _GROWERS: dict[str, Callable[[TrainingRows, GrowthSettings], Grower]] = {
     "histogram": HistogramGrower,
 }
 _INSTALL = "install it with pip install 'forerank[trees]'"
+
+
+def has_lightgbm() -> bool:
+    """Whether LightGBM can be imported."""
+    return import_error() is None
 
 
 def choose_backend(backend: str = "auto", *, logistic: bool = True, loss: str = "") -> Backend:

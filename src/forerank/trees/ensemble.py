@@ -210,7 +210,8 @@ class TreeEnsemble:
             array = getattr(self, name, None)
             if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != 1:
                 return f"trees whose {name} is not an array of {np.dtype(kind).name}"
-        if type(self.n_features) is not int or not isinstance(self.constant, float):
+        n_features, constant = (getattr(self, name, None) for name in ("n_features", "constant"))
+        if type(n_features) is not int or not isinstance(constant, float):
             return "trees without a number of columns or a constant"
         sizes = {getattr(self, name).size for name in _NODE_ARRAYS}
         if len(sizes) != 1 or not _are_starts(self.first_node, sizes.pop(), least=1):
