@@ -159,7 +159,8 @@ PUBLIC = {
         order
     """,
     "forerank.metrics": """
-        AucInterval SCORERS auc_interval average_precision get_scorer ndcg partial_auc
+        AucInterval SCORERS auc_interval average_precision for_lightgbm for_xgboost get_scorer
+        ndcg partial_auc
         pos_at_top precision_at_k rank_loss recall_at_k roc_auc tpr_at_fpr wmw
         work_saved
     """,
@@ -191,7 +192,7 @@ PUBLIC = {
     """,
     "forerank.trees": """
         BACKENDS Backend Gradient Grower GrowthSettings TrainingRows TreeEnsemble choose_backend
-        make_grower
+        has_lightgbm make_grower
     """,
     "forerank.workflows.compare": """
         Comparison compare corrected_t_test holm shown_row

@@ -49,15 +49,15 @@ def explain(
     largest = result.weights[:weights]
     if as_json:
         shown = [vars(each) for each in largest]
-        output.print_json(
-            {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
-        )
+        found = {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
+        output.print_json({**found, "kind": result.kind})
         return
     if weights and not (quiet and result.contributions):
-        title = f"The largest of {len(result.weights):,} weights"
-        table = output.titled_table(title, "column", "weight")
+        title = f"The largest of {len(result.weights):,} {result.kind}s"
+        table = output.titled_table(title, "column", result.kind)
         for each in largest:
-            table.add_row(escape(each.name), f"{each.weight:+.4f}")
+            shown_weight = f"{each.weight:{'+' if result.kind == 'weight' else ''}.4f}"
+            table.add_row(escape(each.name), shown_weight)
         output.console().print(table)
     for contributions in result.contributions:
         output.console().print(_row_table(contributions, weights))

@@ -122,6 +122,8 @@ class BoostedRanker(GraphRanker):
         for a given number of rounds.
     feature_importances_ : array of shape (n_features,)
         The decrease of the loss by the splits on each column, as shares of one.
+    intercept_ : array of shape (1,)
+        The constant of the scores.
     classes_ : array
     thresholds_ : array of shape (n_classes - 1,)
         As in `PairwiseRanker`; zero for losses on rows.
@@ -278,7 +280,9 @@ class BoostedRanker(GraphRanker):
         in_leaf = self.min_samples_leaf
         if in_leaf is None:
             in_leaf = max(1, min(_LEAF_ROWS, int(_LEAF_SHARE * X.shape[0])))
-        threads = n_threads_for(X, _allowed_threads(self.n_jobs))
+        threads = _allowed_threads(self.n_jobs)
+        if self.n_jobs is None:
+            threads = n_threads_for(X, threads)
         return GrowthSettings(
             self.learning_rate, self.max_leaf_nodes, in_leaf, self.l2, self.max_features, threads,
             seed,
@@ -391,6 +395,16 @@ class BoostedRanker(GraphRanker):
         check_is_fitted(self)
         return self.ensemble_.importances()
 
+    @property
+    def intercept_(self) -> Vector:
+        """The constant of the scores, an array of one number."""
+        check_is_fitted(self)
+        return np.array([self.ensemble_.constant])
+
+    @intercept_.setter
+    def intercept_(self, value: Vector) -> None:
+        self.ensemble_.constant = float(np.ravel(value)[0])
+
     def iter_scores(
         self,
         X: ArrayLike,
@@ -414,10 +428,9 @@ class BoostedRanker(GraphRanker):
         """The thresholds of `predict`; over pairs they set the constant of two classes."""
         self.thresholds_, self._ascending = np.zeros(1), np.arange(2)
         if self.loss in PAIR_LOSSES or self.loss == "top":
+            self.ensemble_.constant = 0.0
             scores = self.ensemble_.scores(problem.X)
             self._set_thresholds(scores, problem.codes, problem.weight)
-            self.ensemble_.constant += float(self.intercept_[0])
-            del self.intercept_
 
 
 def _curve_as_dict(curve: RoundsCurve) -> dict[str, Any]:

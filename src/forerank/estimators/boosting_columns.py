@@ -67,10 +67,11 @@ def category_values(X: Any, columns: tuple[int, ...]) -> list[list[Any] | None]:
 
 
 def _values(column: Any) -> list[Any]:
-    categories = column.cat.categories if hasattr(column.cat, "categories") else None
-    if categories is None:  # polars
-        categories = column.cat.get_categories()
-    return [value.item() if isinstance(value, np.generic) else value for value in categories]
+    if hasattr(column.dtype, "categories"):  # pandas, and Enum of polars
+        values = list(column.dtype.categories)
+    else:  # Categorical of polars has no list of its own
+        values = sorted({value for value in column.to_list() if value is not None})
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def with_codes(X: Any, columns: tuple[int, ...], values: list[list[Any] | None]) -> Any:

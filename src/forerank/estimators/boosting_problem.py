@@ -20,8 +20,9 @@ from forerank.trees import (
 
 __all__ = ["BoostingProblem", "n_threads_for"]
 
-# Values of X (rows times columns) for which a further thread is worth its cost in every round.
-_VALUES_PER_THREAD = 200_000
+# Values of X (rows times columns) for which a further thread is worth its cost in every round, also
+# where other processes use the cores: threads wait for each other several times in a round.
+_VALUES_PER_THREAD = 500_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class BoostingProblem:
     X: Matrix
     codes: NDArray[np.integer]
     weight: Vector | None
-    group: NDArray[np.integer] | None
+    group: Index | None
     edges: list[tuple[int, int]] | None
     loss: str
     categories: tuple[int, ...]
@@ -59,7 +60,7 @@ class BoostingProblem:
 
     def of_rows(self, rows: Index) -> "BoostingProblem":
         """The same on some of the rows."""
-        some = {
+        some: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[rows]
             for name in ("X", "codes", "weight", "group")
         }

@@ -27,6 +27,7 @@ sort: O(n log n).
 
 from typing import TYPE_CHECKING, Any
 
+from forerank.metrics.boosting import for_lightgbm, for_xgboost
 from forerank.metrics.intervals import AucInterval, auc_interval
 from forerank.metrics.pairs import rank_loss, roc_auc, wmw
 from forerank.metrics.thresholds import (
@@ -46,6 +47,8 @@ __all__ = [
     "AucInterval",
     "auc_interval",
     "average_precision",
+    "for_lightgbm",
+    "for_xgboost",
     "get_scorer",
     "ndcg",
     "partial_auc",

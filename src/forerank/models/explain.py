@@ -1,4 +1,6 @@
-"""Explanations of scores: the weights of a linear model, and the contribution of each column."""
+"""Explanations of scores: the weights of a linear model or the importances of trees, and the
+contribution of each column.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from forerank._typing import Index
+from forerank._typing import Index, Vector
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
 from forerank.models.file import Model
-from forerank.models.scoring import linear_scorer, linear_steps
+from forerank.models.scoring import (
+    LinearScorer,
+    TreeScorer,
+    linear_scorer,
+    linear_steps,
+    tree_scorer,
+    tree_steps,
+)
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
 __all__ = ["Explanation", "Weight", "explain"]
@@ -23,7 +32,9 @@ _ROWS_SHOWN = 5
 
 @dataclass(frozen=True)
 class Weight:
-    """The weight of one column of the matrix, and the column of the table that it comes from."""
+    """The weight (of trees: the importance) of one column of the matrix, and the table column
+    that it comes from.
+    """
 
     name: str
     column: str
@@ -44,12 +55,15 @@ class Explanation:
         score. A text also has the `words` that add most, each with its contribution, and the
         number and sum of the `other_words`.
     intercept : float
-        The constant, the same for all rows.
+        The constant, the same for all rows; of trees, the mean score of the training rows.
+    kind : "weight" or "importance"
+        What the weights are: of trees, the share of each column in the decrease of the loss.
     """
 
     weights: list[Weight]
     contributions: list[dict[str, Any]]
     intercept: float
+    kind: str = "weight"
 
 
 def explain(
@@ -63,7 +77,10 @@ def explain(
     format: str | None = None,
     words: int = _WORDS_SHOWN,
 ) -> Explanation:
-    """The weights of a linear model, and the contribution of each column to the score of some rows.
+    """The weights of a linear model, or the importances of the columns of boosted trees, and the
+    contribution of each column to the score of some rows.
+
+    The contributions of trees are Shapley values (`forerank.trees.TreeEnsemble.contributions`).
 
     Parameters
     ----------
@@ -83,22 +100,16 @@ def explain(
         The contributions of a row and the intercept sum to its score, and those of words to that of
         their text.
     """
-    steps, _, coef, intercept = linear_steps(model)
-    if model.columns and not isinstance(steps, TableColumns):
-        raise ValueError(
-            f"the columns of the model are prepared by a {type(steps).__name__}, as in the first "
-            "format of model files, which does not hold the column of each weight; fit the model "
-            "again to explain its scores"
-        )
+    coef, intercept, kind = _weights_of(model)
     weights = _weights(model, coef)
     if data is None:
-        return Explanation(weights, [], intercept)
+        return Explanation(weights, [], intercept, kind)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
         raise source.error("rows of a matrix cannot be explained; give a table with named columns")
     frame = model_frame(model, model_table(model, source), source.path, allow_missing=allow_missing)
-    scorer = linear_scorer(model.estimator)
-    assert scorer is not None  # the ranker is linear
+    scorer: LinearScorer | TreeScorer | None = tree_scorer(model) or linear_scorer(model.estimator)
+    assert scorer is not None  # the ranker is linear, or trees
     scores = scorer(frame)
     if rows is None:
         selected = np.argsort(-scores, kind="stable")[:_ROWS_SHOWN]
@@ -117,7 +128,25 @@ def explain(
             terms[name] |= _largest_words(by_row[j], words)
         shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
         contributions.append({**shown, "columns": terms})
-    return Explanation(weights, contributions, intercept)
+    return Explanation(weights, contributions, intercept, kind)
+
+
+def _weights_of(model: Model) -> tuple[Vector, float, str]:
+    """The weight of each column of the matrix, the constant, and what the weights are."""
+    if (trees := tree_steps(model)) is not None:
+        steps, ensemble = trees
+        scorer = TreeScorer(steps, ensemble)
+        coef, intercept, kind = ensemble.importances(), scorer.intercept, "importance"
+    else:
+        steps, _, coef, intercept = linear_steps(model)
+        kind = "weight"
+    if model.columns and not isinstance(steps, TableColumns):
+        raise ValueError(
+            f"the columns of the model are prepared by a {type(steps).__name__}, as in the first "
+            "format of model files, which does not hold the column of each weight; fit the model "
+            "again to explain its scores"
+        )
+    return coef, intercept, kind
 
 
 def _weights(model: Model, coef: Any) -> list[Weight]:

@@ -10,8 +10,16 @@ from forerank._typing import Vector
 from forerank.data.files import opened_atomically
 from forerank.data.transformers import CategoryColumns, NumberColumns, one_hot_columns
 from forerank.models.file import Model
+from forerank.models.onnx_graph import Graph
+from forerank.models.onnx_trees import synthetic_columns, tree_score
 from forerank.models.ranked_list import unused_names
-from forerank.models.scoring import linear_steps, matrix_scores, table_scores
+from forerank.models.scoring import (
+    last_step,
+    linear_steps,
+    matrix_scores,
+    table_scores,
+    tree_steps,
+)
 from forerank.models.tables import n_matrix_columns
 
 __all__ = ["save_onnx", "to_onnx"]
@@ -51,16 +59,19 @@ def to_onnx(model: Model) -> Any:
     except ImportError:
         message = "ONNX files are written with onnx: pip install 'forerank[onnx]'"
         raise ImportError(message) from None
-    steps, ranker, weights, intercept = linear_steps(model)
-    build = _Graph()
-    if model.columns:
-        terms = _table_terms(build, steps, weights)
+    build = Graph()
+    trees = tree_steps(model)
+    if trees is None:
+        steps, _, weights, intercept = linear_steps(model)
+        in_table = bool(model.columns)
+        terms = _table_terms(build, steps, weights) if in_table else []
+        terms += [] if in_table else [_matrix_term(build, steps, weights)]
+        terms.append(build.constant([[intercept]]))
     else:
-        terms = [_matrix_term(build, steps, weights)]
-    terms.append(build.constant([[intercept]]))
+        terms = [tree_score(build, *trees, table=bool(model.columns))]
     score, probability = unused_names(list(model.columns), ("score", "probability"))
     build.output("Sum", terms, score)
-    calibration = getattr(ranker, "calibration_", None)
+    calibration = getattr(last_step(model), "calibration_", None)
     if calibration is not None:
         slope, offset = (build.constant([[value]]) for value in calibration)
         scaled = build.add("Mul", [score, slope])
@@ -74,50 +85,7 @@ def to_onnx(model: Model) -> Any:
     return proto
 
 
-class _Graph:
-    """Inputs, constants, nodes and outputs of a graph."""
-
-    def __init__(self) -> None:
-        self.inputs: list[Any] = []
-        self.constants: list[Any] = []
-        self.nodes: list[Any] = []
-        self.outputs: list[Any] = []
-
-    def input(self, name: str, kind: str = "DOUBLE", width: int = 1) -> str:
-        self.inputs.append(self._value(name, kind, width))
-        return name
-
-    def output(self, kind: str, inputs: list[str], name: str) -> None:
-        self.add(kind, inputs, name)
-        self.outputs.append(self._value(name, "DOUBLE", 1))
-
-    def _value(self, name: str, kind: str, width: int) -> Any:
-        from onnx import TensorProto, helper
-
-        return helper.make_tensor_value_info(name, getattr(TensorProto, kind), [None, width])
-
-    def constant(self, values: Any) -> str:
-        from onnx import numpy_helper
-
-        name = f"forerank/constant/{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype=np.float64), name))
-        return name
-
-    def add(self, kind: str, inputs: list[str], out: str | None = None, **attributes: Any) -> str:
-        from onnx import helper
-
-        name = out or f"forerank/value/{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
-        return name
-
-    def centred(self, name: str, fill: Any, mean: Any) -> str:
-        """Values minus their mean, with `fill` for values that are not finite."""
-        zero = self.add("Sub", [name, name])  # NaN for NaN and for infinite values
-        filled = self.add("Where", [self.add("IsNaN", [zero]), self.constant(fill), name])
-        return self.add("Sub", [filled, self.constant(mean)])
-
-
-def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
+def _table_terms(build: Graph, steps: Any, coef: Vector) -> list[str]:
     """Terms of the score, one for each column."""
     terms = []
     for name, step, columns in steps.transformers_:
@@ -143,7 +111,7 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
     return terms
 
 
-def _category_lookup(build: _Graph, column: str, encoder: Any, weights: Vector) -> str:
+def _category_lookup(build: Graph, column: str, encoder: Any, weights: Vector) -> str:
     """The weight of each value; unknown values have that of infrequent ones, if there is one."""
     from onnx import TensorProto
 
@@ -161,7 +129,7 @@ def _category_lookup(build: _Graph, column: str, encoder: Any, weights: Vector) 
     return build.add("Cast", [weight], to=TensorProto.DOUBLE)
 
 
-def _matrix_term(build: _Graph, steps: Any, coef: Vector) -> str:
+def _matrix_term(build: Graph, steps: Any, coef: Vector) -> str:
     X = build.input("X", width=coef.size)
     if isinstance(steps, MaxAbsScaler):
         return build.add("MatMul", [X, build.constant((coef / steps.scale_)[:, None])])
@@ -194,6 +162,8 @@ def _synthetic_rows(model: Model, rng: np.random.Generator) -> Any:
     """Rows with all categories of a model, unknown ones, and missing values."""
     import pandas as pd
 
+    if (trees := tree_steps(model)) is not None:
+        return pd.DataFrame(synthetic_columns(*trees, _ROWS_COMPARED, rng))
     transformers = [(step, names) for _, step, names in model.estimator[0].transformers_]
     encoders = [e for step, _ in transformers for e in getattr(step, "encoders_", [])]
     n_rows = _ROWS_COMPARED + max((len(e.categories_[0]) for e in encoders), default=0)

@@ -134,9 +134,10 @@ def allowed_classes() -> frozenset[str]:
     from forerank.selection import Ranker
     from forerank.solvers.boosting import Stump
     from forerank.solvers.result import Iteration
+    from forerank.trees import TreeEnsemble
 
     ours: list[type] = [getattr(estimators, name) for name in estimators.__all__]
-    ours += [Ranker, Round, Stump, Iteration, transformers.TableColumns]
+    ours += [Ranker, Round, Stump, TreeEnsemble, Iteration, transformers.TableColumns]
     ours += [transformers.NumberColumns, transformers.CategoryColumns, transformers.TextColumn]
     ours += [additive_columns.AdditiveColumns, splines.ColumnSpline]
     ours += [getattr(tree_columns, name) for name in tree_columns.__all__]
@@ -400,13 +401,16 @@ def _check_arrays(
 
 
 def check_built(estimator: Any) -> None:
-    """Refuse a built estimator with column numbers outside of its matrix.
+    """Refuse a built estimator with column numbers outside of its matrix, or trees of which nodes
+    point outside.
 
-    scikit-learn makes sparse matrices from them without a check, since they are valid after a fit;
-    compiled code would write elsewhere.
+    scikit-learn makes sparse matrices from column numbers without a check, since they are valid
+    after a fit; compiled code would write elsewhere.
     """
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.preprocessing import OneHotEncoder
+
+    from forerank.trees import TreeEnsemble
 
     stack, seen = [estimator], set()
     while stack:
@@ -419,6 +423,8 @@ def check_built(estimator: Any) -> None:
             raise Refused(f"a {name} whose words have wrong column numbers")
         if isinstance(value, OneHotEncoder) and not _has_valid_widths(value):
             raise Refused("a OneHotEncoder whose values have wrong column numbers")
+        if isinstance(value, TreeEnsemble) and (problem := value.problem()) is not None:
+            raise Refused(problem)
         is_array = isinstance(value, np.ndarray) and value.dtype == object
         if isinstance(value, dict):
             stack.extend(value.values())

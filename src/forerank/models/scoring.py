@@ -30,15 +30,19 @@ from forerank.exceptions import DataFileError
 from forerank.models.file import Model
 from forerank.models.tables import n_matrix_columns
 from forerank.selection.calibration import sigmoid
+from forerank.trees import TreeEnsemble
 
 __all__ = [
     "LinearScorer",
+    "TreeScorer",
     "last_step",
     "linear_scorer",
     "linear_steps",
     "matrix_scores",
     "probability_function",
     "table_scores",
+    "tree_scorer",
+    "tree_steps",
 ]
 
 Term = Callable[[Any], Vector]
@@ -83,6 +87,44 @@ class LinearScorer:
         return {name: term(frame[name]) for name, term in self.terms.items()}
 
 
+@dataclass(frozen=True)
+class TreeScorer:
+    """A score as a sum of trees over the columns of a table.
+
+    Attributes
+    ----------
+    columns : TableColumns
+        From a frame to the rows of the trees.
+    ensemble : TreeEnsemble
+    """
+
+    columns: TableColumns
+    ensemble: TreeEnsemble
+
+    def __call__(self, frame: Any) -> Vector:
+        """Scores of the rows of a frame."""
+        return self.ensemble.scores(self.columns.transform(frame))
+
+    @property
+    def intercept(self) -> float:
+        """The mean score of the training rows, to which the contributions are added."""
+        row = np.zeros((1, self.ensemble.n_features))
+        return float(self.ensemble.contributions(row)[0, -1])
+
+    def contributions(self, frame: Any) -> dict[str, Vector]:
+        """What each column of the table adds to the score of each row: its Shapley values."""
+        values = self.ensemble.contributions(self.columns.transform(frame))
+        added: dict[str, Vector] = {}
+        for k, name in enumerate(self.columns.origins()):
+            added[name] = added.get(name, 0.0) + values[:, k]
+        return added
+
+    @property
+    def words(self) -> dict[str, WordTerms]:
+        """Empty: components of a text are not words."""
+        return {}
+
+
 def last_step(model: Model) -> Any:
     """The estimator of a model that gives the scores."""
     return model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
@@ -102,10 +144,26 @@ def linear_steps(model: Model) -> tuple[Any, Any, Vector, float]:
     if getattr(ranker, "coef_", None) is None:
         raise ValueError(
             f"{type(ranker).__name__} has no weights by column; "
-            "only linear rankers can be explained or exported"
+            "only linear rankers and boosted trees can be explained or exported"
         )
     weights, intercept = np.asarray(ranker.coef_, dtype=np.float64), np.ravel(ranker.intercept_)
     return columns, ranker, weights.ravel(), float(intercept[0])
+
+
+def tree_steps(model: Model) -> tuple[Any, TreeEnsemble] | None:
+    """Transformer and trees of a pipeline that forerank fitted; None for any other model."""
+    if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
+        return None
+    ensemble = getattr(model.estimator[-1], "ensemble_", None)
+    return (model.estimator[0], ensemble) if isinstance(ensemble, TreeEnsemble) else None
+
+
+def tree_scorer(model: Model) -> TreeScorer | None:
+    """The scorer of a fitted pipeline of columns and boosted trees; None for any other one."""
+    steps = tree_steps(model)
+    if steps is None or not isinstance(steps[0], TableColumns):
+        return None
+    return TreeScorer(*steps)
 
 
 def linear_scorer(pipeline: Any) -> LinearScorer | None:

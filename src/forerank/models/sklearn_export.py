@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from forerank._text import listed
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.models.file import Model
-from forerank.models.scoring import linear_steps
+from forerank.models.scoring import linear_steps, tree_steps
 
 __all__ = ["to_sklearn"]
 
@@ -26,6 +26,10 @@ def to_sklearn(model: Model) -> Pipeline:
     Rows are frames with unchanged strings; a missing category must be NaN, a missing text an empty
     string. Dates have no equivalent and raise ValueError.
     """
+    if tree_steps(model) is not None:
+        raise ValueError(
+            "scikit-learn has no class that holds given trees; export boosted trees to ONNX"
+        )
     steps, ranker, weights, intercept = linear_steps(model)
     classifier = LinearSVC()
     classifier.coef_, classifier.intercept_ = weights[None, :], np.array([intercept])

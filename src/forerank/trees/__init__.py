@@ -1,12 +1,6 @@
 """Boosted trees: the arrays of a fitted ensemble, and the libraries that grow the trees."""
 
-from forerank.trees.backends import (
-    BACKENDS,
-    Backend,
-    choose_backend,
-    has_lightgbm,
-    make_grower,
-)
+from forerank.trees.backends import BACKENDS, Backend, choose_backend, has_lightgbm, make_grower
 from forerank.trees.ensemble import TreeEnsemble
 from forerank.trees.growth import Gradient, Grower, GrowthSettings, TrainingRows
 

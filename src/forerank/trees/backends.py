@@ -18,6 +18,11 @@ _GROWERS: dict[str, Callable[[TrainingRows, GrowthSettings], Grower]] = {
 _INSTALL = "install it with pip install 'forerank[trees]'"
 
 
+def has_lightgbm() -> bool:
+    """Whether LightGBM can be imported."""
+    return import_error() is None
+
+
 def choose_backend(backend: str = "auto", *, logistic: bool = True, loss: str = "") -> Backend:
     """The library to use: LightGBM, or scikit-learn where LightGBM cannot be imported.
 

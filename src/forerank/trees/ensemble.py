@@ -113,7 +113,7 @@ class TreeEnsemble:
     @classmethod
     def empty(cls, n_features: int, constant: float = 0.0) -> "TreeEnsemble":
         """An ensemble without trees, whose scores are constant."""
-        arrays = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
+        arrays: dict[str, Any] = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
         arrays |= {name: np.zeros(1, dtype=np.int64) for name in ("first_node", "first_word")}
         return cls(n_features, constant, **arrays)
 
@@ -138,7 +138,7 @@ class TreeEnsemble:
             if name not in ("first_node", "first_word", "words")
         }
         starts = self.first_node[begin : end + 1] - first
-        kept = {"first_word": self.first_word, "words": self.words}
+        kept: dict[str, Any] = {"first_word": self.first_word, "words": self.words}
         return TreeEnsemble(self.n_features, 0.0, **arrays, first_node=starts, **kept)
 
     # --- Scores ---
@@ -210,7 +210,8 @@ class TreeEnsemble:
             array = getattr(self, name, None)
             if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != 1:
                 return f"trees whose {name} is not an array of {np.dtype(kind).name}"
-        if type(self.n_features) is not int or not isinstance(self.constant, float):
+        n_features, constant = (getattr(self, name, None) for name in ("n_features", "constant"))
+        if type(n_features) is not int or not isinstance(constant, float):
             return "trees without a number of columns or a constant"
         sizes = {getattr(self, name).size for name in _NODE_ARRAYS}
         if len(sizes) != 1 or not _are_starts(self.first_node, sizes.pop(), least=1):

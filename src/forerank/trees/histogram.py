@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from forerank._typing import Index
+from forerank._typing import Index, Matrix
 from forerank.trees.ensemble import TreeEnsemble, bit_set
 from forerank.trees.growth import GrowthSettings, TrainingRows
 
@@ -33,7 +33,7 @@ class HistogramGrower:
 
         if rows.gradient is not None:
             raise ValueError("scikit-learn's histogram trees have the logistic loss on rows only.")
-        self._X = rows.X.toarray() if sp.issparse(rows.X) else rows.X
+        self._X = _with_values(rows.X.toarray() if sp.issparse(rows.X) else rows.X)
         self._rows, self._n_threads = rows, settings.n_threads
         self._categories = [k for k in rows.categories if self._has_few_categories(k)]
         self._n_read = 0
@@ -93,6 +93,12 @@ class HistogramGrower:
             return []
         encoder = self._model._preprocessor.named_transformers_["encoder"]
         return [values[~np.isnan(values)].astype(np.int64) for values in encoder.categories_]
+
+
+def _with_values(X: Matrix) -> Matrix:
+    """Rows in which columns without any value are zero: scikit-learn has no bins for them."""
+    missing = np.array([bool(np.isnan(X[:, k]).all()) for k in range(X.shape[1])])
+    return np.where(missing, X.dtype.type(0), X) if missing.any() else X
 
 
 def _read_tree(

@@ -132,7 +132,7 @@ def add_contributions(  # type: ignore[no-untyped-def]
     X, feature, threshold, left, right, missing_left, bits, value, first_node, first_word, words,
     cover, depth, begin, end, out,
 ):  # fmt: skip
-    """Add the Shapley values of some rows in all trees to `out`, and the mean to its last column."""
+    """Add the Shapley values of some rows in all trees to `out`; its last column is the mean."""
     last = out.shape[1] - 1
     columns = np.empty((depth + 1, depth + 1), dtype=np.int64)
     paths = np.empty((3, depth + 1, depth + 1))
