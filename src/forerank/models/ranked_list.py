@@ -32,8 +32,8 @@ from forerank.models.scoring import LinearScorer, matrix_scores, probability_fun
 from forerank.models.tables import (
     column_types,
     missing_columns,
-    missing_strings,
     model_frame,
+    model_readings,
     model_source,
 )
 
@@ -322,10 +322,10 @@ class _FileRows:
         types = {name: t for name, t in column_types(self.model).items() if name in csv.names}
         # If the file has no column of the model, its first one is read to count rows.
         columns = list(types) or csv.names[:1]
-        missing = {n: s for n, s in missing_strings(self.model).items() if n in csv.names}
+        readings = {n: r for n, r in model_readings(self.model).items() if n in csv.names}
 
         def parsed(block: Block) -> tuple[Block, Any, Any]:
-            table = csv.parse(block, CsvOptions(columns, types, missing))
+            table = csv.parse(block, CsvOptions(columns, types, readings))
             if verbatim:
                 return block, table, pa.table({"line": csv.lines(block, table.num_rows)})
             # In other formats too, values keep the text that they have in the file.
