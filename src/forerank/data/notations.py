@@ -34,7 +34,8 @@ PLAIN = "numbers"
 POINT, COMMA = "amounts", "amounts with decimal commas"
 AMOUNTS = (POINT, COMMA)
 YEAR_FIRST, DAY_FIRST, MONTH_FIRST = "year first", "day first", "month first"
-DATES = (YEAR_FIRST, DAY_FIRST, MONTH_FIRST)
+NAMED = "months by name"
+DATES = (YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NAMED)
 NOTATIONS = (PLAIN, *AMOUNTS, *DATES)
 
 
@@ -166,6 +167,12 @@ def _time_of_day(found: re.Match[str]) -> datetime.timedelta:
     return time
 
 
+def _date_match(text: str, notation: str) -> re.Match[str] | None:
+    if notation == NAMED:
+        return _NAMED[0].fullmatch(text) or _NAMED[1].fullmatch(text)
+    return (_YEAR_FIRST if notation == YEAR_FIRST else _YEAR_LAST).fullmatch(text)
+
+
 def date_in(text: str, notation: str) -> datetime.datetime | None:
     """The date, and perhaps the time of day, in a text; None for any other text.
 
@@ -175,16 +182,14 @@ def date_in(text: str, notation: str) -> datetime.datetime | None:
     --------
     >>> str(date_in("02/04/2017", DAY_FIRST)), str(date_in("02/04/2017", MONTH_FIRST))
     ('2017-04-02 00:00:00', '2017-02-04 00:00:00')
-    >>> str(date_in("Feb 4, 2017 3:05 PM", MONTH_FIRST)), date_in("31/02/2017", DAY_FIRST)
+    >>> str(date_in("Feb 4, 2017 3:05 PM", NAMED)), date_in("31/02/2017", DAY_FIRST)
     ('2017-02-04 15:05:00', None)
     """
-    text = text.strip()
-    found = (_YEAR_FIRST if notation == YEAR_FIRST else _YEAR_LAST).fullmatch(text)
+    found = _date_match(text.strip(), notation)
+    if found is None:
+        return None
     try:
-        if found is None:
-            found = _NAMED[0].fullmatch(text) or _NAMED[1].fullmatch(text)
-            if found is None:
-                return None
+        if notation == NAMED:
             month, day = _MONTHS[found["name"].lower()], int(found["day"])
         elif notation == YEAR_FIRST:
             month, day = int(found["month"]), int(found["day"])
@@ -245,7 +250,7 @@ def _read_dates(texts: Sequence[Any], notation: str, missing: set[str]) -> tuple
 
 def _format(text: str, notation: str) -> str | None:
     """The format of strptime for a text of digits without zone and half of the day."""
-    found = (_YEAR_FIRST if notation == YEAR_FIRST else _YEAR_LAST).fullmatch(text)
+    found = None if notation == NAMED else _date_match(text, notation)
     if found is None or found["half"] or found["zone"] or found["part"] or len(found["year"]) == 2:
         return None
     parts = {YEAR_FIRST: ("%Y", "%m", "%d"), DAY_FIRST: ("%d", "%m", "%Y")}

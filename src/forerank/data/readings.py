@@ -18,6 +18,7 @@ from forerank.data.notations import (
     DATES,
     DAY_FIRST,
     MONTH_FIRST,
+    NAMED,
     POINT,
     YEAR_FIRST,
     Reading,
@@ -193,18 +194,18 @@ def _date_notation(texts: Sequence[str], counts: Index) -> tuple[str | None, boo
     }
     if max(shares.values()) < _READ_SHARE:
         return None, False
-    if shares[YEAR_FIRST] >= _READ_SHARE:
-        return YEAR_FIRST, False
+    for notation in (YEAR_FIRST, NAMED):
+        if shares[notation] >= _READ_SHARE:
+            return notation, False
     rows = {
         notation: int(counts[~read_texts(texts, Reading(notation))[1]].sum())
         for notation in (DAY_FIRST, MONTH_FIRST)
     }
     if rows[DAY_FIRST] != rows[MONTH_FIRST]:
         return max(rows, key=lambda notation: rows[notation]), False
-    has_names = all(any(character.isalpha() for character in text[:8]) for text in some)
     # Points are written where the day comes first; slashes and hyphens decide nothing.
     points = np.mean([text[1:3].count(".") > 0 for text in some]) > 0.5
-    return (DAY_FIRST if points else MONTH_FIRST), not has_names
+    return (DAY_FIRST if points else MONTH_FIRST), True
 
 
 def reading_notes(columns: Sequence[WrittenColumn], position: Any) -> list[str]:
