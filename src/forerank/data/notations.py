@@ -176,7 +176,7 @@ def _date_match(text: str, notation: str) -> re.Match[str] | None:
 def date_in(text: str, notation: str) -> datetime.datetime | None:
     """The date, and perhaps the time of day, in a text; None for any other text.
 
-    A time with a zone is converted to UTC.
+    A time with a zone is converted to UTC. A date with the year first is read in every notation.
 
     Examples
     --------
@@ -186,6 +186,9 @@ def date_in(text: str, notation: str) -> datetime.datetime | None:
     ('2017-02-04 15:05:00', None)
     """
     found = _date_match(text.strip(), notation)
+    if found is None and notation != YEAR_FIRST:
+        notation = YEAR_FIRST  # in which nothing is ambiguous
+        found = _date_match(text.strip(), notation)
     if found is None:
         return None
     try:

@@ -25,14 +25,16 @@ from sklearn.utils import check_array
 
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
+from forerank._validation import check_choice
 from forerank.data.checks import DataWarning, check_rows
-from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
+from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
 from forerank.data.notations import PLAIN, Reading
 from forerank.data.readers import Matrix, check_columns
 from forerank.data.readings import declared_reading, reading_notes, written_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame
+from forerank.data.word_counts import WordCounts, holds_counts
 from forerank.metrics.validation import number_groups
 
 __all__ = ["RankingProblem", "ReadOptions", "first_rows", "read_problem"]
@@ -102,18 +104,28 @@ class RankingProblem:
         named = {name: labels[name] for name in ("positive", "negative", "classes")}
         return {"rows": int(self.y.size), **named, "groups": self.n_groups}
 
-    def steps(self) -> Any:
-        """The transformer of the columns, not fitted."""
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Forms that the columns may have: those of a table, or "tf-idf" of word counts."""
         if self.plan is not None:
-            return self.plan.transformer()
+            return FORMS
+        return ("plain", "tf-idf") if holds_counts(self.rows) else ("plain",)
+
+    def steps(self, form: str = "plain") -> Any:
+        """The transformer of the columns in one of `forms`, not fitted."""
+        if self.plan is not None:
+            return self.plan.transformer(form)
+        check_choice("form", form, ("plain", "tf-idf"))
+        if form == "tf-idf":
+            return WordCounts()
         if sp.issparse(self.rows):
             return MaxAbsScaler()
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         return make_pipeline(imputer, StandardScaler())
 
-    def prepare(self, order: Index, n_train: int) -> tuple[Any, Any]:
+    def prepare(self, order: Index, n_train: int, form: str = "plain") -> tuple[Any, Any]:
         """The transformer fitted on the first `n_train` rows of an order, and the matrix of all."""
-        steps = self.steps()
+        steps = self.steps(form)
         if self.plan is not None:
             all_rows = n_train == len(self.rows)  # then a copy is saved
             steps.fit(self.rows if all_rows else self.rows.iloc[order[:n_train]])

@@ -102,6 +102,8 @@ class ColumnSpline:
         D of the formula.
     line : array of shape (2, n_curves)
         E of the formula.
+    low, high : float
+        The range of the knots, or of all values, in the units of the column.
     has_flag : bool
         Whether a column of ones and zeros says where values are missing.
     """
@@ -110,6 +112,8 @@ class ColumnSpline:
     mean: float = 0.0
     scale: float = 1.0
     unit: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
     has_flag: bool = False
     degree: int = _DEGREE
     knots: NDArray = field(default_factory=lambda: np.empty(0))
@@ -142,6 +146,7 @@ class ColumnSpline:
         spline.has_flag = min(n_known, values.size - n_known) >= _FLAG_ROWS
         known = values if n_known == values.size else values[is_known]
         spline.unit = _log_unit(known)
+        spline.low, spline.high = float(known.min()), float(known.max())
         spline._fit_line(known, values.size - n_known)
         z = spline._scaled(known)
         distinct, counts = np.unique(z, return_counts=True)
@@ -181,6 +186,7 @@ class ColumnSpline:
         largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
         self.directions = directions * np.sign(largest)
         self.line = removed @ self.directions
+        self.low, self.high = self._unscaled(self.knots[[0, -1]]).tolist()
 
     def _roughness(self) -> NDArray:
         """Integrals of products of second derivatives of the B-splines."""
@@ -203,6 +209,22 @@ class ColumnSpline:
     def _scaled(self, values: Vector) -> Vector:
         on_scale = _signed_log(values, self.unit) if self.unit else values
         return (on_scale - self.mean) / self.scale
+
+    def _unscaled(self, z: Vector) -> Vector:
+        on_scale = self.mean + self.scale * z
+        if not self.unit:
+            return on_scale
+        return np.sign(on_scale) * self.unit * np.expm1(np.abs(on_scale))
+
+    def grid(self, n_points: int) -> Vector:
+        """Values over the range, equally spaced on the scale of the column."""
+        ends = self._scaled(np.array([self.low, self.high]))
+        return self._unscaled(np.linspace(*ends, n_points))
+
+    def quantiles(self) -> Vector:
+        """Values that are about equally frequent: the knots, or one scale from the mean."""
+        knots = np.unique(self.knots) if self.n_curves else np.array([-1.0, 1.0])
+        return self._unscaled(knots)
 
     def _filled(self, values: Vector) -> tuple[Vector, Mask]:
         """The values z of all rows, and which of them were missing."""

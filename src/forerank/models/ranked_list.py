@@ -69,6 +69,8 @@ class RankedList:
         Category columns that have no value in common with the training rows.
     names : tuple of str
         Names of the columns with score, probability (if requested) and rank.
+    taken : list of str
+        Those of their usual names that columns of the file have already.
     """
 
     rows: int = 0
@@ -77,6 +79,7 @@ class RankedList:
     unused: list[str] = field(default_factory=list)
     unknown_values: list[str] = field(default_factory=list)
     names: tuple[str, ...] = (_SCORE, _RANK)
+    taken: list[str] = field(default_factory=list)
 
 
 def rank_frame(
@@ -313,6 +316,7 @@ class _FileRows:
         result.missing = missing_columns(model, names, self.path, self.allow_missing)
         used = {*model.columns, model.group}
         result.unused = [name for name in names if name not in used]
+        result.taken = [name for name in result.names if name in names]
         result.names = unused_names(names, result.names)
 
     def _csv_batches(self, csv: CsvFile, verbatim: bool) -> Iterator[Batch]:
