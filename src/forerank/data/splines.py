@@ -102,6 +102,8 @@ class ColumnSpline:
         D of the formula.
     line : array of shape (2, n_curves)
         E of the formula.
+    variances : array of shape (n_curves,)
+        Of the curves, on the rows of the fit.
     low, high : float
         The range of the knots, or of all values, in the units of the column.
     has_flag : bool
@@ -119,6 +121,7 @@ class ColumnSpline:
     knots: NDArray = field(default_factory=lambda: np.empty(0))
     directions: NDArray = field(default_factory=lambda: np.empty((0, 0)))
     line: NDArray = field(default_factory=lambda: np.empty((2, 0)))
+    variances: NDArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def n_curves(self) -> int:
@@ -181,7 +184,8 @@ class ColumnSpline:
         whitened = axes[:, kept] / np.sqrt(variances[kept])
         rough, turned = np.linalg.eigh(whitened.T @ self._roughness() @ whitened)
         rough, turned = np.maximum(rough[:n_curves], 0.0), turned[:, :n_curves]
-        directions = whitened @ turned / np.sqrt(1.0 + _ROUGHNESS * rough)
+        self.variances = 1.0 / (1.0 + _ROUGHNESS * rough)
+        directions = whitened @ turned * np.sqrt(self.variances)
         # The sign of an eigenvector is arbitrary: the largest entry is made positive.
         largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
         self.directions = directions * np.sign(largest)
@@ -218,13 +222,13 @@ class ColumnSpline:
 
     def grid(self, n_points: int) -> Vector:
         """Values over the range, equally spaced on the scale of the column."""
-        ends = self._scaled(np.array([self.low, self.high]))
-        return self._unscaled(np.linspace(*ends, n_points))
+        low, high = self._scaled(np.array([self.low, self.high]))
+        return self._unscaled(np.linspace(low, high, n_points))
 
-    def quantiles(self) -> Vector:
-        """Values that are about equally frequent: the knots, or one scale from the mean."""
-        knots = np.unique(self.knots) if self.n_curves else np.array([-1.0, 1.0])
-        return self._unscaled(knots)
+    def spread(self, weights: Vector) -> float:
+        """The standard deviation of line and curves with these weights, on the rows of the fit."""
+        curves = weights[1 : 1 + self.n_curves]
+        return float(np.sqrt(weights[0] ** 2 + self.variances @ curves**2))
 
     def _filled(self, values: Vector) -> tuple[Vector, Mask]:
         """The values z of all rows, and which of them were missing."""

@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler
 
 import forerank
+from forerank._text import listed
 from forerank._typing import Vector
 from forerank.data.files import opened_atomically
-from forerank.data.transformers import CategoryColumns, NumberColumns, one_hot_columns
+from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, one_hot_columns
 from forerank.models.file import Model
 from forerank.models.ranked_list import unused_names
 from forerank.models.scoring import linear_steps, matrix_scores, table_scores
@@ -135,10 +136,15 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
                 part = weights[first : first + width]
                 terms.append(_category_lookup(build, column, encoder, part))
                 first += width
-        else:
+        elif isinstance(step, TextColumn):
             raise ValueError(
                 f"The text column {columns[0]!r} cannot be exported to ONNX; "
                 "fit the model without it."
+            )
+        else:
+            raise ValueError(
+                f"The curves of {listed(columns)} cannot be exported to ONNX; "
+                "fit a linear model on plain columns."
             )
     return terms
 
