@@ -13,8 +13,10 @@ from forerank import PointwiseRanker
 from forerank.data.problem import read_problem
 from forerank.models import Model, load_model, save_model
 from forerank.models.explain import explain
+from forerank.models.onnx import to_onnx
 from forerank.models.ranked_list import rank_file, rank_frame
 from forerank.models.scoring import linear_scorer, table_scores
+from forerank.models.sklearn_export import to_sklearn
 from tables import typed_table as table
 
 
@@ -109,3 +111,12 @@ def test_explanations_of_an_additive_model_add_up(additive):
         adds = sum(term["adds"] for term in row["columns"].values())
         assert_allclose(adds + row["constant"], row["score"])
     assert {each.column for each in result.weights} == set(additive.columns)
+
+
+def test_curves_are_not_exported(additive):
+    model = Model(additive.estimator, {**additive.columns, "seen": "number"}, "y")
+    with pytest.raises(ValueError, match=r"no transformer for the curves of age, seen"):
+        to_sklearn(model)
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match=r"The curves of age, seen cannot be exported to ONNX"):
+        to_onnx(additive)

@@ -102,6 +102,10 @@ class ColumnSpline:
         D of the formula.
     line : array of shape (2, n_curves)
         E of the formula.
+    variances : array of shape (n_curves,)
+        Of the curves, on the rows of the fit.
+    low, high : float
+        The range of the knots, or of all values, in the units of the column.
     has_flag : bool
         Whether a column of ones and zeros says where values are missing.
     """
@@ -110,11 +114,14 @@ class ColumnSpline:
     mean: float = 0.0
     scale: float = 1.0
     unit: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
     has_flag: bool = False
     degree: int = _DEGREE
     knots: NDArray = field(default_factory=lambda: np.empty(0))
     directions: NDArray = field(default_factory=lambda: np.empty((0, 0)))
     line: NDArray = field(default_factory=lambda: np.empty((2, 0)))
+    variances: NDArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def n_curves(self) -> int:
@@ -142,6 +149,7 @@ class ColumnSpline:
         spline.has_flag = min(n_known, values.size - n_known) >= _FLAG_ROWS
         known = values if n_known == values.size else values[is_known]
         spline.unit = _log_unit(known)
+        spline.low, spline.high = float(known.min()), float(known.max())
         spline._fit_line(known, values.size - n_known)
         z = spline._scaled(known)
         distinct, counts = np.unique(z, return_counts=True)
@@ -176,11 +184,13 @@ class ColumnSpline:
         whitened = axes[:, kept] / np.sqrt(variances[kept])
         rough, turned = np.linalg.eigh(whitened.T @ self._roughness() @ whitened)
         rough, turned = np.maximum(rough[:n_curves], 0.0), turned[:, :n_curves]
-        directions = whitened @ turned / np.sqrt(1.0 + _ROUGHNESS * rough)
+        self.variances = 1.0 / (1.0 + _ROUGHNESS * rough)
+        directions = whitened @ turned * np.sqrt(self.variances)
         # The sign of an eigenvector is arbitrary: the largest entry is made positive.
         largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
         self.directions = directions * np.sign(largest)
         self.line = removed @ self.directions
+        self.low, self.high = self._unscaled(self.knots[[0, -1]]).tolist()
 
     def _roughness(self) -> NDArray:
         """Integrals of products of second derivatives of the B-splines."""
@@ -203,6 +213,22 @@ class ColumnSpline:
     def _scaled(self, values: Vector) -> Vector:
         on_scale = _signed_log(values, self.unit) if self.unit else values
         return (on_scale - self.mean) / self.scale
+
+    def _unscaled(self, z: Vector) -> Vector:
+        on_scale = self.mean + self.scale * z
+        if not self.unit:
+            return on_scale
+        return np.sign(on_scale) * self.unit * np.expm1(np.abs(on_scale))
+
+    def grid(self, n_points: int) -> Vector:
+        """Values over the range, equally spaced on the scale of the column."""
+        low, high = self._scaled(np.array([self.low, self.high]))
+        return self._unscaled(np.linspace(low, high, n_points))
+
+    def spread(self, weights: Vector) -> float:
+        """The standard deviation of line and curves with these weights, on the rows of the fit."""
+        curves = weights[1 : 1 + self.n_curves]
+        return float(np.sqrt(weights[0] ** 2 + self.variances @ curves**2))
 
     def _filled(self, values: Vector) -> tuple[Vector, Mask]:
         """The values z of all rows, and which of them were missing."""

@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler
 
 import forerank
+from forerank._text import listed
 from forerank._typing import Vector
 from forerank.data.files import opened_atomically
-from forerank.data.transformers import CategoryColumns, NumberColumns, one_hot_columns
+from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, one_hot_columns
 from forerank.models.file import Model
 from forerank.models.onnx_graph import Graph
 from forerank.models.onnx_trees import synthetic_columns, tree_score
@@ -103,10 +104,15 @@ def _table_terms(build: Graph, steps: Any, coef: Vector) -> list[str]:
                 part = weights[first : first + width]
                 terms.append(_category_lookup(build, column, encoder, part))
                 first += width
-        else:
+        elif isinstance(step, TextColumn):
             raise ValueError(
                 f"The text column {columns[0]!r} cannot be exported to ONNX; "
                 "fit the model without it."
+            )
+        else:
+            raise ValueError(
+                f"The curves of {listed(columns)} cannot be exported to ONNX; "
+                "fit a linear model on plain columns."
             )
     return terms
 

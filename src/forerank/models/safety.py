@@ -129,7 +129,7 @@ def allowed_classes() -> frozenset[str]:
     forerank.models.file.zipfile.os would otherwise reach everything.
     """
     from forerank import estimators
-    from forerank.data import additive_columns, splines, transformers, tree_columns
+    from forerank.data import additive_columns, splines, transformers, tree_columns, word_counts
     from forerank.estimators.sampled import Round
     from forerank.selection import Ranker
     from forerank.solvers.boosting import Stump
@@ -139,7 +139,7 @@ def allowed_classes() -> frozenset[str]:
     ours: list[type] = [getattr(estimators, name) for name in estimators.__all__]
     ours += [Ranker, Round, Stump, TreeEnsemble, Iteration, transformers.TableColumns]
     ours += [transformers.NumberColumns, transformers.CategoryColumns, transformers.TextColumn]
-    ours += [additive_columns.AdditiveColumns, splines.ColumnSpline]
+    ours += [additive_columns.AdditiveColumns, splines.ColumnSpline, word_counts.WordCounts]
     ours += [getattr(tree_columns, name) for name in tree_columns.__all__]
     theirs = {f"{module}.{name}" for module, names in _SKLEARN.items() for name in names.split()}
     return frozenset({f"{each.__module__}.{each.__qualname__}" for each in ours} | theirs)

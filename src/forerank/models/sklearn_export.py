@@ -66,6 +66,11 @@ def _column_transformer(steps: TableColumns, kinds: dict[str, str]) -> ColumnTra
         elif isinstance(step, TextColumn):
             parts.append((name, FrozenEstimator(step.tfidf_), columns[0]))
             example[columns[0]] = [""]
+        else:
+            raise ValueError(
+                f"scikit-learn has no transformer for the curves of {listed(columns)}; "
+                "fit a linear model on plain columns."
+            )
     transformer = ColumnTransformer(parts, sparse_threshold=1.0 if steps.sparse_output_ else 0.0)
     frame = pd.DataFrame({column: example[column] for column in steps.feature_names_in_})
     transformer.fit(frame)

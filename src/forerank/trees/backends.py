@@ -49,8 +49,3 @@ def choose_backend(backend: str = "auto", *, logistic: bool = True, loss: str = 
 def make_grower(backend: Backend, rows: TrainingRows, settings: GrowthSettings) -> Grower:
     """A library that is ready to grow trees on these rows."""
     return _GROWERS[backend](rows, settings)
-
-
-def has_lightgbm() -> bool:
-    """Whether LightGBM can be imported."""
-    return import_error() is None
