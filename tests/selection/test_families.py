@@ -220,13 +220,21 @@ class TestSelectFamily:
             shifted = lines + (average.mean() - lines.mean()) - gain * error
             results = {"linear": shifted, "average": average}
             assert select_family(results, {}, 0.25) == expected
-            assert select_family(results, {"linear": 1.01}, 0.25) == "average"
+            assert select_family(results, {"linear": 0.51}, 0.25) == "average"
 
     def test_a_family_above_the_average_by_chance_needs_a_loss_as_small(self):
         results = {"linear": self.folds(0.7, 0), "trees": self.folds(0.81, 1)}
         results["average"] = self.folds(0.80, 2)
-        assert select_family(results, {"linear": 9.0, "trees": 0.5}, 0.25) == "trees"
+        assert select_family(results, {"linear": 9.0, "trees": 0.4}, 0.25) == "trees"
         assert select_family(results, {"linear": 9.0, "trees": 1.5}, 0.25) == "average"
+
+    def test_few_rows_of_a_class_are_averaged(self):
+        lines = self.folds(0.8, 0)
+        results = {"linear": lines, "average": lines - 0.01}
+        assert select_family(results, {}, 0.25) == "linear"
+        assert select_family(results, {}, 0.25, few=True) == "average"
+        assert select_family({"linear": lines, "average": lines}, {}, 0.25, few=True) == "linear"
+        assert select_family({"linear": lines, "trees": lines}, {}, 0.25, few=True) == "linear"
 
     def test_without_an_average_the_highest_mean_counts(self):
         results = {"linear": self.folds(0.7, 0), "trees": self.folds(0.81, 1)}

@@ -111,8 +111,9 @@ class RankingProblem:
             return FORMS
         return ("plain", "tf-idf") if holds_counts(self.rows) else ("plain",)
 
-    def steps(self, forms: Sequence[str] = ("plain",)) -> Any:
+    def steps(self, forms: str | Sequence[str] = "plain") -> Any:
         """The transformer of the columns into some of `forms`, not fitted; others are ignored."""
+        forms = [forms] if isinstance(forms, str) else forms
         steps = {form: self._steps(form) for form in forms if form in self.forms}
         if len(steps) > 1:
             return FormColumns(steps)
@@ -129,7 +130,7 @@ class RankingProblem:
         return make_pipeline(imputer, StandardScaler())
 
     def prepare(
-        self, order: Index, n_train: int, forms: Sequence[str] = ("plain",)
+        self, order: Index, n_train: int, forms: str | Sequence[str] = "plain"
     ) -> tuple[Any, Any]:
         """The transformer fitted on the first `n_train` rows of an order, and the matrix of all, or
         `ColumnForms` if several forms are asked for.

@@ -10,7 +10,7 @@ extended beyond it. Results depend on the clock only through a time budget.
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -43,6 +43,9 @@ from forerank.selection.training_rows import (
 
 __all__ = ["Search"]
 
+# Family, form of the columns and feature map of a candidate.
+Key: TypeAlias = tuple[str, str, str | None]
+
 # Folds of few rows are repeated, with other folds, up to this many rows in all.
 _ROWS_OF_REPEATS = 2_000
 _MOST_REPEATS = 4
@@ -54,6 +57,8 @@ _MOST_EXTENSIONS = 3
 # Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
 _DEFAULT_ROUNDS = 100
+# Rows of the rarest class below which families are not compared, but averaged.
+_FEW_CLASS_ROWS = 50
 # Boosting ends in the first fold when the best number of rounds was exceeded so many times, and
 # not before so many rounds.
 _ROUNDS_BEYOND = 2.5
@@ -105,8 +110,8 @@ class Search:
         # Folds that are no repetition of others.
         self.n_folds = len(self.splits) // repeats
         self.notes += notes
-        # Typical penalties by family and feature map.
-        self._typical: dict[tuple[str, str | None], float] = {}
+        # Typical penalties by family, form and feature map.
+        self._typical: dict[Key, float] = {}
         made = CandidateMaker(ranker, self.measure, self.data, graded, self.families, self._seed())
         self.candidates = made.candidates(alphas, len(self.splits), self.maps)
         self.notes += made.notes
@@ -196,9 +201,9 @@ class Search:
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
         for number, split in splits.items():
-            prepared: dict[tuple[str, str | None], tuple[TrainingRows, TrainingRows]] = {}
+            prepared: dict[Key, tuple[TrainingRows, TrainingRows]] = {}
             for candidate in active:
-                key = candidate.family, candidate.map
+                key = candidate.family, candidate.form, candidate.map
                 if candidate.dropped is None and key not in prepared:
                     try:
                         prepared[key] = self.rows.of(candidate, split)
@@ -342,7 +347,7 @@ class Search:
             test = self.data.labels(self.splits[k].test)
             results[k, 0] = test.evaluate(self.measure, average[held.fold == k], self.list_rows)
         name = f"average of {' and '.join(candidate.name for candidate, _ in self.parts)}"
-        made = Candidate("average", name, None, None, np.array([np.nan]), results)
+        made = Candidate("average", name, "", None, None, np.array([np.nan]), results)
         self.candidates.append(made)
         self._excess = {
             name: loss_excess(held, self._held_out_scores(*found), average)
@@ -386,7 +391,8 @@ class Search:
         """Distances of the penalties from the typical one; zeros for other parameters."""
         if candidate.parameter != "alpha" or candidate.family == "average":
             return np.zeros(candidate.grid.size)
-        typical = self._typical.get((candidate.family, candidate.map), _DEFAULT_ALPHA)
+        key = candidate.family, candidate.form, candidate.map
+        typical = self._typical.get(key, _DEFAULT_ALPHA)
         return np.abs(np.log10(candidate.grid / typical))
 
     def best(self) -> tuple[Candidate, int]:
@@ -399,7 +405,8 @@ class Search:
         most = max(len(candidate.measured) for candidate, _ in found.values())
         found = {name: each for name, each in found.items() if len(each[0].measured) == most}
         results = {name: c.measured[:, position] for name, (c, position) in found.items()}
-        return found[select_family(results, self._excess, self._test_ratio)]
+        few = int(np.unique(self.data.y, return_counts=True)[1].min()) < _FEW_CLASS_ROWS
+        return found[select_family(results, self._excess, self._test_ratio, few=few)]
 
     def curve(self, candidate: Candidate) -> Vector:
         """The values by which those of the parameter and candidates are compared."""

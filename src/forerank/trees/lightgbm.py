@@ -166,7 +166,7 @@ def _read_tree(fields: dict[str, str], n_features: int) -> TreeEnsemble:
     to_left = np.where(missing, kind & _DEFAULT_LEFT > 0, threshold >= 0.0)
     tree.missing_left[:n_inner] = number & to_left
     if int(fields["num_cat"]):
-        tree.bits[:n_inner] = np.where(number, -1, threshold.astype(np.int32))
+        tree.bits[:n_inner] = np.where(number, -1.0, threshold).astype(np.int32)
         tree.first_word = _numbers(fields, "cat_boundaries", np.int64)
         tree.words = _numbers(fields, "cat_threshold", np.uint32)
     return tree
