@@ -139,6 +139,14 @@ def test_columns_that_became_constant_or_empty():
         assert_allclose(out[:, 1], value)
 
 
+def test_lines_say_what_columns_become():
+    plan = plan_columns(wide_table())
+    lines = {form: "\n".join(plan.lines(form)) for form in FORMS}
+    assert "3 numbers, missing ones filled with the median, scaled: age" in lines["plain"]
+    assert "3 numbers, a curve for each, missing ones flagged: age" in lines["additive"]
+    assert "1 category, as codes, rare values together: job" in lines["trees"]
+
+
 def test_an_unknown_form_is_refused():
     with pytest.raises(ValueError, match="form must be one of 'additive', 'plain', 'trees'"):
         plan_columns(wide_table()).transformer("curved")

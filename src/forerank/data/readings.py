@@ -165,10 +165,14 @@ def _has_digit(text: str) -> bool:
 
 
 def _example(texts: Sequence[str], unread: Mask, notation: str) -> str:
+    """A value that shows the notation: not a plain number, or with a day that is not a month."""
     read = [text for text, is_word in zip(texts, unread, strict=True) if not is_word]
-    if notation in DATES:
-        return read[0]
-    return next((text for text in read if not parses_as_number(text)), read[0])
+    if notation not in (DAY_FIRST, MONTH_FIRST):
+        telling = (text for text in read if not parses_as_number(text))
+    else:
+        found = ((text, _FIRST_NUMBERS.match(text)) for text in read)
+        telling = (text for text, m in found if m and max(int(m[1]), int(m[2])) > _MONTHS)
+    return next(telling, read[0])
 
 
 def _share(read: Iterable[Any], counts: Index) -> float:
@@ -184,10 +188,17 @@ def _amount_notation(texts: Sequence[str], counts: Index) -> str | None:
     notation = COMMA if is_decimal_comma(some) else POINT
     if _share((amount(text, notation) for text in texts[::step]), counts[::step]) < _READ_SHARE:
         return None
-    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts)
+    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts) or _are_phones(some)
     currencies = {currency(text, notation) for text in some} - {""}
     is_plain = all(parses_as_number(text) or amount(text, notation) is None for text in texts)
     return None if is_code or is_plain or len(currencies) > 1 else notation
+
+
+def _are_phones(texts: Sequence[str]) -> bool:
+    """Whether texts are equally long groups of digits with spaces: phone numbers, not amounts."""
+    return len({len(text) for text in texts}) == 1 and all(
+        " " in text and text.replace(" ", "").isdigit() for text in texts
+    )
 
 
 def _date_notation(texts: Sequence[str], counts: Index) -> tuple[str | None, bool]:
@@ -222,8 +233,9 @@ def reading_notes(columns: Sequence[WrittenColumn], position: Any) -> list[str]:
     notes = []
     for first, *others in alike.values():
         if others:
-            names = listed(column.name for column in (first, *others))
-            notes.append(f"{names}: {first.sentence}")
+            shown = listed(f"{each.name} ({each.example!r})" for each in (first, *others))
+            how = first.sentence.replace(f", being written like {first.example!r}", "")
+            notes.append(f"{how}: {shown}")
         else:
             notes.append(first.note(position(first.row) if first.n_words else ""))
     return notes

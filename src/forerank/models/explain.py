@@ -1,7 +1,7 @@
 """Explanations of scores: the weights of a linear model, and the contribution of each column."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
+from forerank.models.curves import column_curves, is_additive
 from forerank.models.file import Model
 from forerank.models.scoring import linear_scorer, linear_steps
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
@@ -45,11 +46,15 @@ class Explanation:
         number and sum of the `other_words`.
     intercept : float
         The constant, the same for all rows.
+    importance : dict
+        For an additive model, whose weights belong to parts of curves: each column but texts to
+        the standard deviation of what it adds, the largest first. Empty for other models.
     """
 
     weights: list[Weight]
     contributions: list[dict[str, Any]]
     intercept: float
+    importance: dict[str, float] = field(default_factory=dict)
 
 
 def explain(
@@ -90,9 +95,9 @@ def explain(
             "format of model files, which does not hold the column of each weight; fit the model "
             "again to explain its scores"
         )
-    weights = _weights(model, coef)
+    weights, importance = _weights(model, coef), _importance(model)
     if data is None:
-        return Explanation(weights, [], intercept)
+        return Explanation(weights, [], intercept, importance)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
         raise source.error("rows of a matrix cannot be explained; give a table with named columns")
@@ -117,7 +122,17 @@ def explain(
             terms[name] |= _largest_words(by_row[j], words)
         shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
         contributions.append({**shown, "columns": terms})
-    return Explanation(weights, contributions, intercept)
+    return Explanation(weights, contributions, intercept, importance)
+
+
+def _importance(model: Model) -> dict[str, float]:
+    """Importance by column of an additive model; that of a date is the largest of its parts."""
+    if not model.columns or not is_additive(model.estimator):
+        return {}
+    found: dict[str, float] = {}
+    for curve in column_curves(model):
+        found.setdefault(curve.column, curve.importance)
+    return found
 
 
 def _weights(model: Model, coef: Any) -> list[Weight]:
