@@ -8,9 +8,11 @@ from sklearn.preprocessing import MaxAbsScaler
 import forerank
 from forerank._text import listed
 from forerank._typing import Vector
+from forerank.data.additive_columns import AdditiveColumns
 from forerank.data.files import opened_atomically
 from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, one_hot_columns
 from forerank.models.file import Model
+from forerank.models.onnx_curves import curve_terms
 from forerank.models.ranked_list import unused_names
 from forerank.models.scoring import linear_steps, matrix_scores, table_scores
 from forerank.models.tables import n_matrix_columns
@@ -111,6 +113,12 @@ class _Graph:
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
+    def cast(self, name: str) -> str:
+        """Booleans as doubles."""
+        from onnx import TensorProto
+
+        return self.add("Cast", [name], to=TensorProto.DOUBLE)
+
     def centred(self, name: str, fill: Any, mean: Any) -> str:
         """Values minus their mean, with `fill` for values that are not finite."""
         zero = self.add("Sub", [name, name])  # NaN for NaN and for infinite values
@@ -141,10 +149,14 @@ def _table_terms(build: _Graph, steps: Any, coef: Vector) -> list[str]:
                 f"The text column {columns[0]!r} cannot be exported to ONNX; "
                 "fit the model without it."
             )
+        elif isinstance(step, AdditiveColumns):
+            parts = np.split(weights, np.cumsum(step.widths_)[:-1])
+            for k, column in enumerate(columns):
+                terms += curve_terms(build, step, k, build.input(column), parts[k])
         else:
             raise ValueError(
-                f"The curves of {listed(columns)} cannot be exported to ONNX; "
-                "fit a linear model on plain columns."
+                f"The columns {listed(columns)} are prepared by a {type(step).__name__}, which "
+                "cannot be exported to ONNX."
             )
     return terms
 
@@ -208,6 +220,11 @@ def _synthetic_rows(model: Model, rng: np.random.Generator) -> Any:
         for k, name in enumerate(names):
             if isinstance(step, NumberColumns):
                 values = step.mean_[k] + 3.0 * step.scale_[k] * rng.normal(size=n_rows)
+                columns[name] = np.where(rng.uniform(size=n_rows) < 0.1, np.nan, values)
+            elif isinstance(step, AdditiveColumns):
+                spline = step.splines_[k]
+                values = rng.uniform(1.5 * spline.low - 0.5 * spline.high, spline.high, n_rows)
+                values[::3] = rng.uniform(spline.low, 1.5 * spline.high - 0.5 * spline.low)
                 columns[name] = np.where(rng.uniform(size=n_rows) < 0.1, np.nan, values)
             else:
                 known = [*step.encoders_[k].categories_[0], "", "no such value"]
