@@ -122,7 +122,7 @@ def test_curves_are_not_exported_to_scikit_learn(additive):
 def test_an_onnx_graph_of_curves_has_the_same_scores(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)
-    n = 800
+    n = 1500
     hours = rng.integers(-24 * 20_000, 24 * 20_000, n).astype("timedelta64[h]")
     frame = pd.DataFrame(
         {
