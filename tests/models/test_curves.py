@@ -100,10 +100,12 @@ def test_the_command_draws(additive, tmp_path):
     save_model(additive, tmp_path / "m.forerank")
     shown = run("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png")
     assert "saved" in shown.stdout
+    assert "The most important of 4 columns" in shown.stdout
     assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
     again = ("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png", "--json")
     assert "exists" in fails(*again)
-    curves = json.loads(run(*again, "--force").stdout)["curves"]
-    assert {"age", "amount", "job"} < {curve["name"] for curve in curves}
+    printed = json.loads(run(*again, "--force").stdout)
+    assert {"age", "amount", "job"} < {curve["name"] for curve in printed["curves"]}
+    assert set(printed["importance"]) == {"age", "amount", "job", "seen"}
     wrong = fails("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.pdf")
     assert "give a name that ends in .png" in wrong

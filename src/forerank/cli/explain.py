@@ -60,19 +60,30 @@ def explain(
         shown = [vars(each) for each in largest]
         found = {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
         found |= {"kind": result.kind} | ({} if drawn is None else {"curves": drawn})
+        found |= {"importance": result.importance} if result.importance else {}
         output.print_json(found)
         return
     if weights and not (quiet and result.contributions):
-        title = f"The largest of {len(result.weights):,} {result.kind}s"
-        table = output.titled_table(title, "column", result.kind)
-        for each in largest:
-            shown_weight = f"{each.weight:{'+' if result.kind == 'weight' else ''}.4f}"
-            table.add_row(escape(each.name), shown_weight)
-        output.console().print(table)
+        output.console().print(_weight_table(result, weights))
     for contributions in result.contributions:
         output.console().print(_row_table(contributions, weights))
     if drawn is not None and not quiet:
         output.print_lines(f"saved {curves}")
+
+
+def _weight_table(result: Any, n_shown: int) -> Table:
+    """Table of the largest weights or, for an additive model, of the most important columns."""
+    if result.importance:
+        title = f"The most important of {len(result.importance):,} columns"
+        table = output.titled_table(title, "column", "deviation of what it adds")
+        for name, spread in list(result.importance.items())[:n_shown]:
+            table.add_row(escape(name), f"{spread:.4f}")
+        return table
+    title = f"The largest of {len(result.weights):,} weights"
+    table = output.titled_table(title, "column", "weight")
+    for each in result.weights[:n_shown]:
+        table.add_row(escape(each.name), f"{each.weight:+.4f}")
+    return table
 
 
 def _draw(model: Any, path: Path, *, force: bool) -> list[dict[str, Any]]:

@@ -73,6 +73,35 @@ _LEADING_ZERO = re.compile(r"[-+]?0\d")
 _LIKE_A_NUMBER = re.compile(r"^[^\w\s]?\s?[-+]?\d[\d.,' ]*\s?[^\w\s]?$")
 
 
+# The nouns of each kind of column, and its treatment in each form.
+_NOUNS = {
+    "numbers": ("number", "numbers"),
+    "dates": ("date", "dates"),
+    "categories": ("category", "categories"),
+    "texts": ("text", "texts"),
+}
+_TREATMENTS = {
+    "plain": {
+        "numbers": "missing ones filled with the median, scaled",
+        "dates": "as days, scaled",
+        "categories": "one column per value, rare values together",
+        "texts": "words by tf-idf",
+    },
+    "additive": {
+        "numbers": "a curve for each, missing ones flagged",
+        "dates": "a curve of days, with hour, weekday and month",
+        "categories": "one column per value, rare values together",
+        "texts": "words by tf-idf",
+    },
+    "trees": {
+        "numbers": "as they are",
+        "dates": "as days, with hour, weekday and month",
+        "categories": "as codes, rare values together",
+        "texts": "as 20 components of tf-idf",
+    },
+}
+
+
 @dataclass(frozen=True)
 class ColumnPlan:
     """Kinds of the columns of a table, and the columns that are not used.
@@ -139,20 +168,15 @@ class ColumnPlan:
         )
         return dict.fromkeys(self.numbers, "number") | dates | categories | texts
 
-    def lines(self) -> list[str]:
-        """Descriptions for the user, one line for each kind of column and each reason."""
+    def lines(self, form: str = "plain") -> list[str]:
+        """Descriptions for the user, one line for each kind of column and each reason.
+
+        The treatment of a kind depends on the form of the columns; see `transformer`.
+        """
+        check_choice("form", form, FORMS)
         shown = []
-        for names, noun, plural, treatment in (
-            (self.numbers, "number", "numbers", "missing ones filled with the median, scaled"),
-            (self.dates, "date", "dates", "as days, scaled"),
-            (
-                self.categories,
-                "category",
-                "categories",
-                "one column per value, rare values together",
-            ),
-            (self.texts, "text", "texts", "words by tf-idf"),
-        ):
+        for kind, (noun, plural) in _NOUNS.items():
+            names, treatment = getattr(self, kind), _TREATMENTS[form][kind]
             if names:
                 shown.append(f"{counted(len(names), noun, plural)}, {treatment}: {listed(names)}")
         by_reason: dict[str, list[str]] = {}
@@ -238,7 +262,7 @@ def _kind_of_numbers(column: Any, values: Any, n_missing: int) -> tuple[str, str
                 return "", "an id: every integer of a range once"
             if _ID_NAME.search(name):
                 return "", "an id by its name: another integer in every row"
-    if not (are_integers or np.equal(np.mod(values, 1), 0).all()):
+    if not are_integers and (np.mod(np.asarray(values, dtype=np.float64), 1) != 0).any():
         return "numbers", None
     is_named = bool(_ID_NAME.search(name))
     if len(values) <= _FEW_IDS or n_known < 2 * _FEW_IDS:

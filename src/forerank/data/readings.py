@@ -4,6 +4,7 @@ A column is read where nearly all of its values can be; the few strings that can
 values. Whether day or month comes first is decided by all values together.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +43,13 @@ __all__ = [
 _READ_SHARE = 0.95
 _FEWEST_READ = 20
 _MOST_WORDS = 5
-# Distinct values that are examined first, to see whether a column is worth reading.
+# Distinct values that are examined first, to see whether a column is worth reading, and those by
+# which decimal mark and currency are decided.
 _EXAMINED = 200
+_CLASSIFIED = 10_000
+# The first two numbers of a date.
+_FIRST_NUMBERS = re.compile(r"(\d{1,2})[-/.](\d{1,2})[-/.]")
+_MONTHS = 12
 
 
 @dataclass(frozen=True)
@@ -133,10 +139,10 @@ def _written_column(column: Any) -> WrittenColumn | None:
     if not _holds_strings(column):
         return None
     codes, values = distinct(column)
-    texts = [str(value).strip() for value in values]
-    some = texts[:: max(1, len(texts) // _EXAMINED)]
+    some = [str(value).strip() for value in values[:: max(1, len(values) // _EXAMINED)]]
     if 2 * sum(_has_digit(text) for text in some) <= len(some):
         return None
+    texts = [str(value).strip() for value in values]
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     notation, undecided = _date_notation(texts, counts)
     if notation is None:
@@ -159,10 +165,14 @@ def _has_digit(text: str) -> bool:
 
 
 def _example(texts: Sequence[str], unread: Mask, notation: str) -> str:
+    """A value that shows the notation: not a plain number, or with a day that is not a month."""
     read = [text for text, is_word in zip(texts, unread, strict=True) if not is_word]
-    if notation in DATES:
-        return read[0]
-    return next((text for text in read if not parses_as_number(text)), read[0])
+    if notation not in (DAY_FIRST, MONTH_FIRST):
+        telling = (text for text in read if not parses_as_number(text))
+    else:
+        found = ((text, _FIRST_NUMBERS.match(text)) for text in read)
+        telling = (text for text, m in found if m and max(int(m[1]), int(m[2])) > _MONTHS)
+    return next(telling, read[0])
 
 
 def _share(read: Iterable[Any], counts: Index) -> float:
@@ -173,15 +183,22 @@ def _share(read: Iterable[Any], counts: Index) -> float:
 
 def _amount_notation(texts: Sequence[str], counts: Index) -> str | None:
     """The notation of amounts; None for other strings, codes, and amounts in several currencies."""
-    step = max(1, len(texts) // _EXAMINED)
-    some = texts[::step]
-    notation = COMMA if is_decimal_comma(texts) else POINT
-    if _share((amount(text, notation) for text in some), counts[::step]) < _READ_SHARE:
+    step, larger_step = (max(1, len(texts) // n) for n in (_EXAMINED, _CLASSIFIED))
+    some = texts[::larger_step]
+    notation = COMMA if is_decimal_comma(some) else POINT
+    if _share((amount(text, notation) for text in texts[::step]), counts[::step]) < _READ_SHARE:
         return None
-    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts)
-    currencies = {currency(text, notation) for text in texts} - {""}
+    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts) or _are_phones(some)
+    currencies = {currency(text, notation) for text in some} - {""}
     is_plain = all(parses_as_number(text) or amount(text, notation) is None for text in texts)
     return None if is_code or is_plain or len(currencies) > 1 else notation
+
+
+def _are_phones(texts: Sequence[str]) -> bool:
+    """Whether texts are equally long groups of digits with spaces: phone numbers, not amounts."""
+    return len({len(text) for text in texts}) == 1 and all(
+        " " in text and text.replace(" ", "").isdigit() for text in texts
+    )
 
 
 def _date_notation(texts: Sequence[str], counts: Index) -> tuple[str | None, bool]:
@@ -197,12 +214,11 @@ def _date_notation(texts: Sequence[str], counts: Index) -> tuple[str | None, boo
     for notation in (YEAR_FIRST, NAMED):
         if shares[notation] >= _READ_SHARE:
             return notation, False
-    rows = {
-        notation: int(counts[~read_texts(texts, Reading(notation))[1]].sum())
-        for notation in (DAY_FIRST, MONTH_FIRST)
-    }
-    if rows[DAY_FIRST] != rows[MONTH_FIRST]:
-        return max(rows, key=lambda notation: rows[notation]), False
+    found = map(_FIRST_NUMBERS.match, texts)
+    numbers = np.array([(0, 0) if each is None else (int(each[1]), int(each[2])) for each in found])
+    day_first, month_first = (int(counts[numbers[:, k] > _MONTHS].sum()) for k in (0, 1))
+    if day_first != month_first:
+        return (DAY_FIRST if day_first > month_first else MONTH_FIRST), False
     # Points are written where the day comes first; slashes and hyphens decide nothing.
     points = np.mean([text[1:3].count(".") > 0 for text in some]) > 0.5
     return (DAY_FIRST if points else MONTH_FIRST), True
@@ -217,8 +233,9 @@ def reading_notes(columns: Sequence[WrittenColumn], position: Any) -> list[str]:
     notes = []
     for first, *others in alike.values():
         if others:
-            names = listed(column.name for column in (first, *others))
-            notes.append(f"{names}: {first.sentence}")
+            shown = listed(f"{each.name} ({each.example!r})" for each in (first, *others))
+            how = first.sentence.replace(f", being written like {first.example!r}", "")
+            notes.append(f"{how}: {shown}")
         else:
             notes.append(first.note(position(first.row) if first.n_words else ""))
     return notes

@@ -13,9 +13,8 @@ smoothing spline: the line is treated like a plain column, and smooth curves are
 ones. Beyond the range of the knots the curves continue as lines.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,8 @@ _ROUGHNESS = 0.03
 _OUTSIDE = 0.005
 # Distinct values from which the ends of the range are quantiles, and amounts may be skewed.
 _MANY_VALUES = 20
+# Distinct values on which curves are made uncorrelated; of more, some stand for their neighbours.
+_MOST_VALUES = 20_000
 # Skewness of the positive values from which a column of amounts is taken on a logarithmic scale.
 _SKEWNESS = 2.0
 # Variance of a curve, relative to the largest, below which it is rounding error.
@@ -175,7 +176,14 @@ class ColumnSpline:
     def _fit_curves(self, z: Vector, distinct: Vector, share: Vector, n_curves: int) -> None:
         self.degree = min(_DEGREE, distinct.size - 1)
         self.knots = _knots(z, distinct, self.degree)
-        basis, line = self._basis(distinct), np.column_stack([np.ones(distinct.size), distinct])
+        n_splines = self.knots.size - self.degree - 1
+        if distinct.size > _MOST_VALUES:  # neighbours share one value
+            first = np.arange(0, distinct.size, distinct.size // _MOST_VALUES)
+            distinct, share = distinct[first], np.add.reduceat(share, first)
+        basis, line = (
+            self._b_splines(distinct, np.eye(n_splines)),
+            np.column_stack([np.ones(distinct.size), distinct]),
+        )
         weighted = line * share[:, None]
         removed = np.linalg.lstsq(weighted.T @ line, weighted.T @ basis, rcond=None)[0]
         rest = basis - line @ removed
@@ -202,13 +210,14 @@ class ColumnSpline:
         second = BSpline(self.knots, every, self.degree).derivative(2)(points)
         return second.T @ (second * np.tile(halves, 2)[:, None])
 
-    def _basis(self, z: Vector) -> NDArray:
-        inside = np.clip(z, self.knots[0], self.knots[-1])
-        basis = BSpline.design_matrix(inside, self.knots, self.degree).toarray()
-        for beyond, slope in self._beyond(z, np.eye(basis.shape[1])):
-            rows = np.flatnonzero(beyond)
-            basis[rows] += beyond[rows, None] * slope
-        return basis
+    def _b_splines(self, z: Vector, coefficients: NDArray) -> NDArray:
+        """The B-splines times their coefficients, continued as lines beyond the range."""
+        curve = BSpline(self.knots, coefficients, self.degree)
+        low, high = self.knots[0], self.knots[-1]
+        values, slope = curve(np.clip(z, low, high)), curve.derivative()
+        for end, rows in ((low, np.flatnonzero(z < low)), (high, np.flatnonzero(z > high))):
+            values[rows] += np.multiply.outer(z[rows] - end, slope(end))
+        return values
 
     def _scaled(self, values: Vector) -> Vector:
         on_scale = _signed_log(values, self.unit) if self.unit else values
@@ -246,7 +255,7 @@ class ColumnSpline:
         out[:, 0] = z
         if self.n_curves:
             curves = out[:, 1 : 1 + self.n_curves]
-            np.matmul(self._basis(z), self.directions, out=curves)
+            curves[:] = self._b_splines(z, self.directions)
             curves -= self.line[0] + z[:, None] * self.line[1]
         if self.has_flag:
             out[:, -1] = is_missing
@@ -258,20 +267,10 @@ class ColumnSpline:
         curves = weights[1 : 1 + self.n_curves]
         scores = (weights[0] - self.line[1] @ curves) * z
         if self.n_curves:
-            inside, combined = np.clip(z, self.knots[0], self.knots[-1]), self.directions @ curves
-            scores += BSpline(self.knots, combined, self.degree)(inside) - self.line[0] @ curves
-            for beyond, slope in self._beyond(z, combined):
-                scores += beyond * slope
+            scores += self._b_splines(z, self.directions @ curves) - self.line[0] @ curves
         if self.has_flag:
             scores += weights[-1] * is_missing
         return scores
-
-    def _beyond(self, z: Vector, coefficients: NDArray) -> Iterator[tuple[Vector, Any]]:
-        """Distances beyond each end of the range, and the slopes of the B-splines there."""
-        slope = BSpline(self.knots, coefficients, self.degree).derivative()
-        low, high = self.knots[0], self.knots[-1]
-        yield np.minimum(z - low, 0.0), slope(low)
-        yield np.maximum(z - high, 0.0), slope(high)
 
 
 def _knots(z: Vector, distinct: Vector, degree: int) -> Vector:

@@ -19,7 +19,7 @@ from forerank.data.transformers import CategoryColumns, NumberColumns, TableColu
 from forerank.models.file import Model
 from forerank.models.scoring import linear_steps
 
-__all__ = ["Curve", "column_curves"]
+__all__ = ["Curve", "column_curves", "is_additive"]
 
 # Values at which a curve of numbers is evaluated.
 _POINTS = 101
@@ -60,6 +60,12 @@ class Curve:
     missing: float | None
     is_log: bool
     importance: float
+
+
+def is_additive(pipeline: Any) -> bool:
+    """Whether a pipeline of columns and a ranker has splines of its numbers."""
+    steps = getattr(pipeline[0], "transformers_", [])
+    return any(isinstance(step, AdditiveColumns) for _, step, _ in steps)
 
 
 def column_curves(model: Model) -> list[Curve]:

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from forerank._text import listed
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.models.file import Model
-from forerank.models.scoring import linear_steps, tree_steps
+from forerank.models.scoring import linear_steps, score_parts
 
 __all__ = ["to_sklearn"]
 
@@ -26,7 +26,7 @@ def to_sklearn(model: Model) -> Pipeline:
     Rows are frames with unchanged strings; a missing category must be NaN, a missing text an empty
     string. Dates have no equivalent and raise ValueError.
     """
-    if tree_steps(model) is not None:
+    if any(part.ensemble is not None for part in score_parts(model)[0]):
         raise ValueError(
             "scikit-learn has no class that holds given trees; export boosted trees to ONNX"
         )
