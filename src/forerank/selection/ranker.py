@@ -281,16 +281,7 @@ class Ranker(BaseRanker):
         qid: ArrayLike | None = None,
     ) -> Self:
         """Fit the selected method, with its penalty or number of rounds, on other rows; the results
-        of the search stay.
-
-        Parameters
-        ----------
-        X, y, sample_weight, qid
-            As in `fit`.
-
-        Returns
-        -------
-        self
+        of the search stay. Parameters as in `fit`.
         """
         check_is_fitted(self)
         before = dict(vars(self))
@@ -360,14 +351,11 @@ class Ranker(BaseRanker):
         """The forms of columns that the search compares, of those that there are."""
         if self.methods == "auto":
             forms = {"linear": ("plain", "tf-idf"), "additive": ("additive",), "trees": ("trees",)}
-            return tuple(f for name in check_families(self.families) for f in forms.get(name, ()))
+            needed = [f for name in check_families(self.families) for f in forms.get(name, ())]
+            return tuple(needed if not self.maps or "plain" in needed else ["plain", *needed])
         names = [self.methods] if isinstance(self.methods, str) else self.methods
-        trees = {METHODS[resolve_method(name)].trees for name in names}
-        return (
-            ("plain", "trees")
-            if trees == {False, True}
-            else ("trees" if True in trees else "plain",)
-        )
+        has_trees = any(METHODS[resolve_method(name)].trees for name in names)
+        return ("plain", "trees") if has_trees else ("plain",)
 
     # --- Probabilities ---
 
