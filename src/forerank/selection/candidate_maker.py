@@ -19,7 +19,11 @@ from forerank.selection.methods import FEATURE_MAPS, METHODS, ROUNDS, method_nam
 from forerank.selection.training_rows import TrainingRows
 from forerank.trees import has_lightgbm
 
-__all__ = ["CandidateMaker"]
+__all__ = ["FEW_CLASS_ROWS", "CandidateMaker"]
+
+# Rows of the rarest class below which additive maps are not tried, and families are not compared,
+# but averaged: a measure of so few rows is mostly noise.
+FEW_CLASS_ROWS = 50
 
 # Most columns of an array for which additive maps are tried: each becomes about eight.
 _MOST_ADDITIVE_COLUMNS = 300
@@ -99,6 +103,8 @@ class CandidateMaker:
         """Whether additive maps are tried unasked."""
         X = self._data.X
         if "additive" not in self._families or self._ranker.methods != "auto":
+            return False
+        if int(np.unique(self._data.y, return_counts=True)[1].min()) < FEW_CLASS_ROWS:
             return False
         if self._forms:
             return "additive" in self._forms

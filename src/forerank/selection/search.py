@@ -23,7 +23,7 @@ from forerank._validation import is_integer
 from forerank.losses import get_loss
 from forerank.metrics.registry import Measure
 from forerank.selection.average import HeldOutRows, average_weights, loss_excess
-from forerank.selection.candidate_maker import CandidateMaker
+from forerank.selection.candidate_maker import FEW_CLASS_ROWS, CandidateMaker
 from forerank.selection.candidates import (
     Candidate,
     drop_clearly_worse,
@@ -58,8 +58,6 @@ _MOST_EXTENSIONS = 3
 # Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
 _DEFAULT_ROUNDS = 100
-# Rows of the rarest class below which families are not compared, but averaged.
-_FEW_CLASS_ROWS = 50
 # Boosting ends in the first fold so many times beyond the best number of rounds, and not before so
 # many rounds.
 _ROUNDS_BEYOND = 1.6
@@ -403,7 +401,7 @@ class Search:
             return first, int(np.argmin(np.abs(np.log(first.grid / wanted))))
         folds = self._common_folds(found)
         results = {name: c.results[folds, position] for name, (c, position) in found.items()}
-        few = int(np.unique(self.data.y, return_counts=True)[1].min()) < _FEW_CLASS_ROWS
+        few = int(np.unique(self.data.y, return_counts=True)[1].min()) < FEW_CLASS_ROWS
         return found[select_family(results, self._excess, self._test_ratio, few=few)]
 
     def _common_folds(self, found: dict[str, tuple[Candidate, int]]) -> list[int]:
