@@ -213,6 +213,19 @@ def one_split(name, split):
     return found
 
 
+def compile_kernels():
+    """Compile everything, so that no fit that is timed does."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = X[:, 0] + (X[:, 1] > 0) + rng.standard_normal(300) > 1
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=rng.choice(["u", "v", "w"], 300), y=y)
+    for metric in ("auc", "ap", "recall@50"):
+        for families in (["linear", "additive", "trees", "average"], "linear"):
+            for rows in (X, sp.csr_matrix(X)):
+                timed(Ranker(metric, families=families, random_state=0).fit, rows, y)
+            timed(lambda p=families, m=metric: fit(frame, "y", metric=m, params={"families": p}))
+
+
 # --- Summary ---
 
 
@@ -289,6 +302,7 @@ def main():
         for name in SETS
         if name in wanted[args.sets] and (name, split) not in done
     ]
+    compile_kernels()
     for name, split in track(tasks, "data sets"):
         with args.out.open("a") as file:
             file.write(json.dumps(one_split(name, split)) + "\n")
