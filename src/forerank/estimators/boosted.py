@@ -79,9 +79,9 @@ class BoostedRanker(GraphRanker):
     max_features : float, default=0.8
         Share of the columns that are drawn for every tree (every node, with scikit-learn).
     rounds : int, "cv" or "early_stopping", default="cv"
-        Number of trees. "cv": the fewest whose mean measure over folds is within noise of the best;
-        "early_stopping": the best on one fifth of the rows. Then all rows are used. Where there are
-        too few rows to split, 100.
+        Number of trees. "cv": the middle of those whose mean measure over folds is within noise of
+        the best; "early_stopping": the best on one fifth of the rows. Then all rows are used. Where
+        there are too few rows to split, 100.
     max_rounds : int, default=1000
         Most rounds that are tried.
     metric : str, default="auc"

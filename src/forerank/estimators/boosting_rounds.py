@@ -15,8 +15,9 @@ __all__ = ["RoundsCurve", "choose_rounds", "round_grid"]
 _STEP, _GROWTH = 5, 0.1
 # Boosting ends when the best number of rounds so far is exceeded by this share and these rounds.
 _PATIENCE_SHARE, _PATIENCE_ROUNDS = 0.5, 50
-# The fewest rounds are taken whose mean is within so many standard errors (of the difference
-# between folds) of the best one: half of one, as the curve is flat and its maximum is noise.
+# The curve is flat and its maximum is noise: of the numbers of rounds whose mean is within so many
+# standard errors (of the difference between folds) of the best one, the middle one is taken. On
+# made data of 300 to 1,000 rows it had a higher AUC on new rows than the best or the fewest.
 _STANDARD_ERRORS = 0.5
 
 # Measure of given rows: function(rows, scores).
@@ -115,4 +116,5 @@ def _chosen(rounds: Index, values: Vector) -> RoundsCurve:
     noise = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(rounds.size)
     near = lost.mean(axis=1) <= _STANDARD_ERRORS * noise
     near[best] = True
-    return RoundsCurve(rounds, values, int(rounds[int(np.argmax(near))]))
+    within = np.flatnonzero(near)
+    return RoundsCurve(rounds, values, int(rounds[within[within.size // 2]]))
