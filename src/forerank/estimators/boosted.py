@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._kernels import n_threads
 from forerank._typing import Index, Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights, is_integer
-from forerank.data.folds import TooFewRowsError, make_folds
 from forerank.estimators.base import (
     GraphRanker,
     available_or_remedy,
@@ -146,7 +145,7 @@ class BoostedRanker(GraphRanker):
     >>> from sklearn.metrics import roc_auc_score
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> ranker = BoostedRanker(rounds=50, n_jobs=1, random_state=0).fit(X[::2], y[::2])
-    >>> bool(roc_auc_score(y[1::2], ranker.decision_function(X[1::2])) > 0.98)
+    >>> bool(roc_auc_score(y[1::2], ranker.decision_function(X[1::2])) > 0.97)
     True
     """
 
@@ -299,6 +298,8 @@ class BoostedRanker(GraphRanker):
         """The number of rounds, and the curve that it was chosen from."""
         if is_integer(self.rounds):
             return int(self.rounds), None
+        from forerank.data.folds import TooFewRowsError, make_folds  # loads much of scikit-learn
+
         one = self.rounds == "early_stopping"
         try:
             folds = make_folds(
