@@ -177,8 +177,8 @@ PUBLIC = {
         margin_moments
     """,
     "forerank.plots": """
-        AlphaPathDisplay CriticalDifferenceDisplay HitsDisplay ScoreDistributionDisplay
-        TopStabilityDisplay draw_curves
+        AlphaPathDisplay ColumnCurvesDisplay CriticalDifferenceDisplay HitsDisplay
+        ScoreDistributionDisplay TopStabilityDisplay draw_curves
     """,
     "forerank.sampling": """
         Drawn PairSampler STRATEGIES

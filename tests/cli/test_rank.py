@@ -30,6 +30,15 @@ def test_list_in_a_file_and_in_a_pipe(tmp_path, work):
     assert summary["strangers"] == summary["unknown_values"] == []
 
 
+def test_names_that_are_taken_are_said(tmp_path, work):
+    frame = pd.read_csv(work / "new.csv").assign(score=1.0)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    printed = run("rank", work / "m.forerank", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    expected = "a column called score: those that are added are called forerank_score, forerank"
+    assert expected in " ".join(printed.stderr.split())
+    assert pd.read_csv(tmp_path / "out.csv").columns[-1] == "forerank_rank"
+
+
 def test_probabilities(tmp_path, work):
     model, same, toml = (tmp_path / name for name in ("m.forerank", "same.forerank", "p.toml"))
     new = work / "new.csv"

@@ -150,6 +150,15 @@ def test_the_same_rows_in_both_classes():
     assert f"{metrics.roc_auc(y, share):.4f}" in found.sentence
 
 
+def test_a_limit_of_nearly_one_is_not_mentioned():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40_000, 3)), (np.arange(40_000) < 100).astype(int)
+    X[:2] = X[-2:]
+    (found,) = [each for each in data_warnings(X, y) if each.kind == "same row in both classes"]
+    assert "4 of 40,000 rows" in found.sentence
+    assert "can tell them apart. Look for wrong labels" in found.sentence
+
+
 def test_copies_and_what_must_repeat():
     X, y = noise(400)
     X[300:], y[300:] = X[:100], y[:100]

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from forerank.data.column_plan import mixed_columns, plan_columns
 from forerank.data.frames import as_frame, with_types
+from forerank.data.notations import Reading
 from tables import mixed_table
 
 N = 60
@@ -104,7 +105,7 @@ def test_words_among_numbers():
         frame,
         {"age": "number"},
         lambda problem, row: ValueError(problem),
-        missing={"age": ["unknwon"]},
+        readings={"age": Reading(missing=("unknwon",))},
     )
     expected = np.where(np.arange(n) == 1201, np.nan, pd.to_numeric(ages, errors="coerce"))
     assert_allclose(read["age"], expected)

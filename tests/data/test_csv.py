@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from forerank.data.csv import CsvOptions
+from forerank.data.notations import Reading
 from forerank.data.readers import check_columns, iter_table, open_csv, read_table
 from forerank.exceptions import DataFileError
 
@@ -131,10 +132,10 @@ def test_words_that_stand_for_a_missing_number(tmp_path, mark):
     path = tmp_path / "a.csv"
     number = "1.5" if mark == "," else "1,5"
     path.write_text(f"a{mark}b\n{number}{mark}oops\noops {mark}2\n{mark}3\n 4{mark}4\n")
-    frame = read_table(path, missing={"a": ["oops"], "not there": ["x"]})
+    frame = read_table(path, readings={"a": Reading(missing=("oops",)), "not there": Reading()})
     assert_array_equal(frame["a"], [1.5, np.nan, np.nan, 4.0])
     assert frame["b"].tolist() == ["oops", "2", "3", "4"]
     with pytest.raises(
         DataFileError, match=r"a.csv, line 2: the column 'b' has 'oops', and a number is expected"
     ):
-        read_table(path, missing={"b": ["other"]})
+        read_table(path, readings={"b": Reading(missing=("other",))})

@@ -11,7 +11,7 @@ from forerank.data.tree_columns import CategoryCodes, TextComponents
 from tables import dense, mixed_table
 
 
-def wide_table(n=400):
+def wide_table(n=1500):
     """Rows with numbers, gaps, dates with hours, categories and a text."""
     rng = np.random.default_rng(1)
     hours = rng.integers(0, 24 * 400, n).astype("timedelta64[h]")
@@ -34,7 +34,7 @@ def wide_table(n=400):
 def test_names_origins_and_values_of_every_form(form):
     frame = wide_table()
     plan = plan_columns(frame)
-    steps = plan.transformer(form).fit(frame.iloc[:300])
+    steps = plan.transformer(form).fit(frame.iloc[:1400])
     out = dense(steps.transform(frame))
     names, origins = steps.get_feature_names_out().tolist(), steps.origins()
     assert out.shape == (len(frame), len(names)) == (len(frame), len(origins))
@@ -43,7 +43,7 @@ def test_names_origins_and_values_of_every_form(form):
     assert len(set(names)) == len(names)
     assert not np.isinf(out).any()
     assert np.isnan(out).any() == (form == "trees")
-    rows = np.array([17, 3, 399])
+    rows = np.array([17, 3, 1499])
     assert_allclose(dense(steps.transform_rows(frame, rows)), out[rows])
 
 
@@ -60,6 +60,9 @@ def test_additive_columns():
     hours = [name for name in names if name.startswith("seen hour=")]
     assert out[:, [names.index(name) for name in hours]].sum() == frame["seen"].notna().sum()
     assert steps.categorical_ == []
+    few = steps.fit(frame.iloc[:500]).get_feature_names_out()
+    parts = {name.split("=")[0] for name in few if name.startswith("seen ") and "=" in name}
+    assert parts == {"seen weekday"}  # months and hours have too few rows each
 
 
 def test_rare_categories_are_pooled_by_their_rows():
@@ -137,6 +140,14 @@ def test_columns_that_became_constant_or_empty():
     for form, value in (("additive", 0.0), ("trees", np.nan)):
         out = dense(plan.transformer(form).fit(frame).transform(frame))
         assert_allclose(out[:, 1], value)
+
+
+def test_lines_say_what_columns_become():
+    plan = plan_columns(wide_table())
+    lines = {form: "\n".join(plan.lines(form)) for form in FORMS}
+    assert "3 numbers, missing ones filled with the median, scaled: age" in lines["plain"]
+    assert "3 numbers, a curve for each, missing ones flagged: age" in lines["additive"]
+    assert "1 category, as codes, rare values together: job" in lines["trees"]
 
 
 def test_an_unknown_form_is_refused():

@@ -66,6 +66,15 @@ def test_which_rows_belong_ahead(values, positive, expected):
     assert evaluate(model, frame).y.tolist() == expected
 
 
+def test_the_only_other_label_is_named():
+    frame = pd.DataFrame({"x": [3.0, 1.0, 2.0, 5.0], "y": ["good", "bad", "bad", "good"]})
+    model = fit(frame, "y", positive="bad", check=0)
+    assert model.summary["classes"] == {"bad": 2, "good": 2}
+    assert model.summary["negative"] == "good"
+    three = frame.assign(y=["good", "bad", "fair", "good"])
+    assert fit(three, "y", positive="bad", check=0).summary["classes"] == {"bad": 1, "not bad": 3}
+
+
 def test_too_many_numbers_are_no_grades():
     frame = pd.DataFrame({"x": np.arange(100.0) % 7, "y": np.arange(100.0)})
     with pytest.raises(DataFileError, match="has 100 different numbers"):

@@ -134,3 +134,19 @@ def test_parts_of_dates_are_those_of_pandas():
         "Dec",
         "7",
     ]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_spread_and_grid(name):
+    x = COLUMNS[name]
+    spline = ColumnSpline.fitted(x)
+    weights = rng.normal(size=spline.width)
+    weights[1 + spline.n_curves :] = 0.0
+    rows = np.isfinite(x)
+    if rows.all():
+        assert_allclose(spline.spread(weights), spline.term(x, weights).std())
+    grid = spline.grid(11)
+    assert_allclose(grid[[0, -1]], [spline.low, spline.high])
+    assert (np.diff(grid) > 0).all()
+    assert spline.low >= np.nanmin(x) - 1e-9
+    assert spline.high <= np.nanmax(x) + 1e-9

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from forerank import AdditiveFeatures, PointwiseRanker, metrics
 
 
-@parametrize_with_checks([AdditiveFeatures(), AdditiveFeatures(n_curves=2)])
+@parametrize_with_checks([AdditiveFeatures()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

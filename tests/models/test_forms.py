@@ -13,8 +13,10 @@ from forerank import PointwiseRanker
 from forerank.data.problem import read_problem
 from forerank.models import Model, load_model, save_model
 from forerank.models.explain import explain
+from forerank.models.onnx import save_onnx
 from forerank.models.ranked_list import rank_file, rank_frame
 from forerank.models.scoring import linear_scorer, table_scores
+from forerank.models.sklearn_export import to_sklearn
 from tables import typed_table as table
 
 
@@ -109,3 +111,36 @@ def test_explanations_of_an_additive_model_add_up(additive):
         adds = sum(term["adds"] for term in row["columns"].values())
         assert_allclose(adds + row["constant"], row["score"])
     assert {each.column for each in result.weights} == set(additive.columns)
+
+
+def test_curves_are_not_exported_to_scikit_learn(additive):
+    model = Model(additive.estimator, {**additive.columns, "seen": "number"}, "y")
+    with pytest.raises(ValueError, match=r"no transformer for the curves of age, seen"):
+        to_sklearn(model)
+
+
+def test_an_onnx_graph_of_curves_has_the_same_scores(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    n = 1500
+    hours = rng.integers(-24 * 20_000, 24 * 20_000, n).astype("timedelta64[h]")
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(50, 9, n)),
+            "amount": rng.lognormal(3, 2, n) - 2.0,
+            "stars": rng.integers(0, 4, n),
+            "seen": np.datetime64("2020-01-01T00", "us") + hours,
+            "job": rng.choice(["clerk", "cook"], n),
+        }
+    )
+    y = (np.sin(frame["age"].fillna(0)) + (frame["seen"].dt.month > 6) > 0.5).to_numpy()
+    problem = read_problem(frame, y)
+    steps, X = problem.prepare(np.arange(n), n, "additive")
+    pipeline = Pipeline([("columns", steps), ("ranker", PointwiseRanker(alpha=1e-3).fit(X, y))])
+    model = Model(pipeline, problem.column_kinds)
+    assert save_onnx(model, tmp_path / "m.onnx") < 1e-6
+    days = (frame["seen"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    given = {name: frame[[name]].to_numpy(np.float64) for name in ("age", "amount", "stars")}
+    given |= {"seen": days.to_numpy()[:, None], "job": frame[["job"]].to_numpy(dtype=object)}
+    found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(["score"], given)[0][:, 0]
+    assert_allclose(found, pipeline.decision_function(frame), atol=1e-6)

@@ -91,7 +91,9 @@ class TestPenaltyCurve:
 class TestSelect:
     """The preference for typical penalties counts where the folds do not decide, and only there."""
 
-    alphas = np.array([10.0, 0.1, 1e-3, 1e-5])
+    @staticmethod
+    def decades(typical):
+        return np.abs(np.log10(np.array([10.0, 0.1, 1e-3, 1e-5]) / typical))
 
     @staticmethod
     def folds(means, spread):
@@ -100,16 +102,16 @@ class TestSelect:
 
     def test_noise_decides_nothing(self):
         noisy = self.folds([0.70, 0.80, 0.80, 0.8005], spread=0.05)
-        assert select([noisy], self.alphas, [0.1], 0.25) == (0, 1)
-        assert select([noisy], self.alphas, [1e-5], 0.25) == (0, 3)
+        assert select([noisy], [self.decades(0.1)], 0.25) == (0, 1)
+        assert select([noisy], [self.decades(1e-5)], 0.25) == (0, 3)
 
     def test_a_clear_difference_decides(self):
         clear = self.folds([0.70, 0.80, 0.80, 0.81], spread=1e-4)
-        assert select([clear], self.alphas, [0.1], 0.25) == (0, 3)
+        assert select([clear], [self.decades(0.1)], 0.25) == (0, 3)
 
     def test_of_equal_penalties_the_largest(self):
         same = np.repeat([[0.9], [0.8], [0.85]], 4, axis=1)
-        assert select([same, same], self.alphas, [1e-3, 1e-3], 0.25) == (0, 0)
+        assert select([same, same], [self.decades(1e-3)] * 2, 0.25) == (0, 0)
 
     def test_the_typical_penalty(self):
         X = np.random.default_rng(0).standard_normal((500, 7)) * [1, 2, 3, 1, 1, 1, 0]

@@ -53,7 +53,14 @@ def test_a_file_is_read_alike_by_fit_evaluate_explain_and_rank(tmp_path):
             "zone": rng.choice(["2020-01-01T10:00:00Z", "2021-01-01T10:00:00Z"], n),
             "small": rng.integers(0, 9, n),
             "huge": rng.normal(size=n) * 1e200,
-            "note": rng.choice(["the quick brown fox jumps", "lazy dogs sleep all day", ""], n),
+            "note": [
+                f"{text} {word}" if text else ""
+                for text, word in zip(
+                    rng.choice(["the quick brown fox jumps", "lazy dogs sleep all day", ""], n),
+                    [f"word{k}" for k in rng.permutation(n)],
+                    strict=True,
+                )
+            ],
             "team": rng.choice(["07", "7", "10000000000000000001", "10000000000000000002"], n),
         }
     )
@@ -106,7 +113,7 @@ def test_numbers_in_disguise_are_named(tmp_path):
     frame.loc[30, "late"] = "oops"
     notes = " ".join(fit(frame, "y", check=0).notes)
     assert "late: 1 of 60 values is not a number ('oops' in row 31): taken as missing" in notes
-    assert "left out money: not read as numbers, being written like '$" in notes
+    assert "money: read as numbers, being written like '$" in notes
     # A decimal comma, where the delimiter leaves no doubt.
     frame[["z", "y"]].to_csv(tmp_path / "eu.csv", index=False, sep=";", decimal=",")
     assert fit(tmp_path / "eu.csv", "y", check=0).columns == {"z": "number"}

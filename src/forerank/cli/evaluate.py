@@ -46,14 +46,12 @@ def evaluate(
     quiet: options.Quiet = False,
 ) -> None:
     """Measure a model on labelled rows: every measure with its confidence interval."""
-    from forerank.data.files import opened_atomically, refuse_existing
+    from forerank.data.files import opened_atomically
     from forerank.models import load_model
     from forerank.workflows.evaluate import evaluate as evaluate_model
 
     if curves is not None:
-        if curves.suffix.lower() != ".png":
-            raise ValueError(f"{curves}: curves are drawn as PNG; give a name that ends in .png")
-        refuse_existing(curves, force=force)
+        options.check_picture(curves, force=force)
     loaded = load_model(model)
     arguments = read | {"by": by, "k": k or None, "confidence": confidence, "seed": seed}
     arguments |= {"allow_missing": allow_missing, "skip_unlabelled": skip_unlabelled or None}

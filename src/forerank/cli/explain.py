@@ -1,5 +1,6 @@
 """`forerank explain`: weights of a model, and contributions of columns to the scores of rows."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
@@ -10,8 +11,11 @@ from forerank.cli import options, output
 from forerank.cli.terminal import escape
 
 EPILOG = options.examples(
-    "forerank explain bank.forerank", "forerank explain bank.forerank new.csv --row 1 --row 17"
+    "forerank explain bank.forerank",
+    "forerank explain bank.forerank new.csv --row 1 --row 17",
+    "forerank explain bank.forerank --curves curves.png",
 )
+_CURVES = "Draw what each value of a column adds to the score, for up to 12 columns, into this PNG."
 # Characters of a value that a table shows.
 _VALUE_WIDTH = 40
 
@@ -28,8 +32,10 @@ def explain(
         Option(min=1, help="A row, counted from 1; may be repeated. Default: the best 5."),
     ] = None,
     weights: Annotated[int, Option(min=0, help="Weights to show, largest first.")] = 20,
+    curves: Annotated[Path | None, Option(help=_CURVES)] = None,
     read: Any,
     allow_missing: options.AllowMissing = False,
+    force: options.Force = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -42,25 +48,53 @@ def explain(
     from forerank.models import load_model
     from forerank.models.explain import explain as explain_model
 
+    if curves is not None:
+        options.check_picture(curves, force=force)
     loaded = load_model(model)
     with options.input_file(file or "", read) as path:
         rows = path if file else None
         result = explain_model(loaded, rows, rows=row, allow_missing=allow_missing, **read)
+    drawn = None if curves is None else _draw(loaded, curves, force=force)
     largest = result.weights[:weights]
     if as_json:
         shown = [vars(each) for each in largest]
         found = {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
-        output.print_json({**found, "kind": result.kind})
+        found |= {"kind": result.kind} | ({} if drawn is None else {"curves": drawn})
+        found |= {"importance": result.importance} if result.importance else {}
+        output.print_json(found)
         return
     if weights and not (quiet and result.contributions):
-        title = f"The largest of {len(result.weights):,} {result.kind}s"
-        table = output.titled_table(title, "column", result.kind)
-        for each in largest:
-            shown_weight = f"{each.weight:{'+' if result.kind == 'weight' else ''}.4f}"
-            table.add_row(escape(each.name), shown_weight)
-        output.console().print(table)
+        output.console().print(_weight_table(result, weights))
     for contributions in result.contributions:
         output.console().print(_row_table(contributions, weights))
+    if drawn is not None and not quiet:
+        output.print_lines(f"saved {curves}")
+
+
+def _weight_table(result: Any, n_shown: int) -> Table:
+    """Table of the largest weights or, for an additive model, of the most important columns."""
+    if result.importance:
+        title = f"The most important of {len(result.importance):,} columns"
+        table = output.titled_table(title, "column", "deviation of what it adds")
+        for name, spread in list(result.importance.items())[:n_shown]:
+            table.add_row(escape(name), f"{spread:.4f}")
+        return table
+    title = f"The largest of {len(result.weights):,} weights"
+    table = output.titled_table(title, "column", "weight")
+    for each in result.weights[:n_shown]:
+        table.add_row(escape(each.name), f"{each.weight:+.4f}")
+    return table
+
+
+def _draw(model: Any, path: Path, *, force: bool) -> list[dict[str, Any]]:
+    """Draw the curves of a model; returns them as JSON holds them."""
+    from forerank.data.files import opened_atomically
+    from forerank.models.curves import column_curves
+    from forerank.plots.column_curves import draw_column_curves
+
+    with opened_atomically(path, force=force) as image:
+        draw_column_curves(model, image)
+    return [vars(curve) for curve in column_curves(model)]
 
 
 def _row_table(row: dict[str, Any], n_columns: int) -> Table:

@@ -65,6 +65,15 @@ def _complete_ranker(incomplete: str) -> list[str]:
     return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
+def check_picture(path: Path, *, force: bool) -> None:
+    """An error for a file that is not called PNG, or that exists already."""
+    from forerank.data.files import refuse_existing
+
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"{path}: curves are drawn as PNG; give a name that ends in .png")
+    refuse_existing(path, force=force)
+
+
 def complete_method(incomplete: str) -> list[str]:
     """Methods of `compare` whose names begin with the typed text."""
     baselines = ["logistic-regression-cv", "ridge-regression-cv", "lightgbm", "xgboost"]

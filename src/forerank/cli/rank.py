@@ -90,5 +90,9 @@ def _print_summary(ranked: Any, out: str) -> None:
         ("kept, not used by the model: ", ranked.unused),
     ]
     shown = [text + listed(names) for text, names in lines if names]
+    if ranked.taken:
+        added = f"those that are added are called {listed(ranked.names)}"
+        noun = "a column" if len(ranked.taken) == 1 else "columns"
+        shown.append(f"the file has {noun} called {' and '.join(ranked.taken)}: {added}")
     for line in [*shown, f"{ranked.written:,} of {counted(ranked.rows, 'row')} written{file}"]:
         output.console(stderr=True).print(escape(line), highlight=False)

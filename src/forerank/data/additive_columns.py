@@ -1,7 +1,8 @@
 """Numbers and dates of a table for additive models: each column becomes a curve.
 
 A number has a line, a few curves (`forerank.data.splines`) and, where values are missing, a flag. A
-date has these for its days, and a column for each hour, weekday and month, where they vary.
+date has these for its days, and a column for each hour, weekday and month, where they vary and rows
+are many.
 """
 
 from typing import Any, Self
@@ -20,6 +21,20 @@ from forerank.data.transformers import column_floats
 __all__ = ["AdditiveColumns"]
 
 
+# Rows for each hour, weekday or month, in the mean, from which it has a column.
+_ROWS_PER_PART = 50
+
+
+def _frequent_parts(days: Vector) -> dict[str, Vector]:
+    """The parts of dates that vary and have enough rows for each of their values."""
+    n_known = int(np.isfinite(days).sum())
+    return {
+        part: values
+        for part, values in varying_parts(days)
+        if values.size * _ROWS_PER_PART <= n_known
+    }
+
+
 class AdditiveColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Splines of numbers and dates, flags of missing values, and parts of dates.
 
@@ -35,7 +50,7 @@ class AdditiveColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
     dates_ : list of bool
         Whether the column holds dates.
     parts_ : list of dict
-        For each column, the parts of dates that vary and the values of each.
+        For each column, the parts of dates that have columns, and the values of each.
     widths_ : list of int
         Number of output columns of each column.
     """
@@ -57,7 +72,7 @@ class AdditiveColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         for name, is_date in columns:
             values = column_floats(X[name], dates=is_date)
             self.splines_.append(ColumnSpline.fitted(values, n_curves))
-            self.parts_.append(dict(varying_parts(values)) if is_date else {})
+            self.parts_.append(_frequent_parts(values) if is_date else {})
         self.widths_ = [
             spline.width + sum(values.size for values in parts.values())
             for spline, parts in zip(self.splines_, self.parts_, strict=True)

@@ -39,6 +39,8 @@ _COPIES_SHARE = 0.05
 _GROUPS_SHARE = 0.1
 # Rows with the same values and different labels are reported from this share of the smaller class.
 _CONTRADICTIONS_SHARE = 0.01
+# AUC above which the limit that these rows set is not worth mentioning: it is shown as 1.0000.
+_PERFECT_AUC = 0.99995
 # Share of rows with the same score from which the order of a list is mostly arbitrary.
 _TIED_SHARE = 0.5
 
@@ -176,12 +178,13 @@ def _repeated_rows(data: Any, columns: Columns, y: Index) -> Iterator[DataWarnin
     in_both = int(counts[low < high].sum())
     if in_both >= max(2, _CONTRADICTIONS_SHARE * np.bincount(y).min()):
         best = pair_auc(np.bincount(group, weights=y)[group] / counts[group], y)
+        limit = f", and none gets beyond an AUC of {best:.4f} here" if best < _PERFECT_AUC else ""
         yield DataWarning(
             "same row in both classes",
             None,
             f"{in_both:,} of {y.size:,} rows have the same values as a row with another label. No "
-            f"ranker can tell them apart, and none gets beyond an AUC of {best:.4f} here. Look for "
-            "wrong labels, or add a column that differs.",
+            f"ranker can tell them apart{limit}. Look for wrong labels, or add a column that "
+            "differs.",
         )
     copies = y.size - np.unique(group * (int(y.max()) + 1) + y).size
     if copies >= max(2, _COPIES_SHARE * y.size) and not _must_repeat(columns, y.size):

@@ -24,6 +24,7 @@ from forerank.data.frames import (
     holds_dates,
     parses_as_number,
 )
+from forerank.data.readings import few_words
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.data.tree_columns import CategoryCodes, RawColumns, TextComponents
 
@@ -38,27 +39,67 @@ _ADDITIVE_ROWS = 5
 _COUNTED_VALUES = 20_000
 # Mean number of words from which strings are texts. Shorter strings are names of something.
 _WORDS_OF_A_TEXT = 4.0
+# Long strings are categories where at most this many are distinct, each in so many rows on average.
+_MOST_SENTENCES = 100
+_ROWS_OF_A_SENTENCE = 10
 # An id has at least this many rows, and at least this share of its values are distinct.
 _ID_ROWS = 20
 _ID_SHARE = 0.95
 _ID_NAME = re.compile(r"(?i)(^|[^a-z])id$|(?-i:[a-z]ID$|[a-z]Id$)")
+# Names of those whom rows are about; integers in such a column are their numbers.
+_OWNER_NAME = re.compile(
+    r"(?i)(^|[^a-z])(subject|patient|account|acct|customer|client|user|member|participant|"
+    r"respondent|household|student)([^a-z]?(no|nr|num|number|key))?$"
+)
+# Distinct integers up to which an id is a code of something, and so a category of this many rows.
+_FEW_IDS = 50
+_ROWS_OF_AN_ID = 5
+# Smallest number of an account, and largest share of a last digit among equally frequent ones.
+_SMALLEST_ACCOUNT = 10**6
+_LAST_DIGIT_SHARE = 0.2
+# Seconds and milliseconds since 1970, in September 2001; they are twice as many in 2033.
+_EPOCHS = (1e9, 1e12)
 # Names of the index of a frame that pandas wrote to a CSV file: none, or as it read that again.
 _ROW_NUMBER_NAME = re.compile(r"Unnamed: 0(\.\d+)?|column 1 \(no name\)")
 # Names that pandas gives to an index that became a column; ascending integers are row numbers then.
 _INDEX_NAME = re.compile(r"Unnamed: \d+|column \d+ \(no name\)|index|level_\d+")
 # Share of distinct values among row numbers; it is below 1 where tables were concatenated.
 _ROW_NUMBER_SHARE = 0.5
-# Strings in a column are missing numbers where at least this share of the values are numbers, of
-# which more than _FEWEST_NUMBERS are distinct, and at most _MOST_STRINGS strings are distinct.
-_NUMBER_SHARE = 0.95
-_FEWEST_NUMBERS = 20
-_MOST_STRINGS = 5
 # Values that are examined to see whether strings are numbers.
 _EXAMINED_VALUES = 1000
 _INTEGER = re.compile(r"[-+]?\d+")
 _LEADING_ZERO = re.compile(r"[-+]?0\d")
 # Numbers that the reader does not parse: amounts of money, percentages, digits grouped by commas.
 _LIKE_A_NUMBER = re.compile(r"^[^\w\s]?\s?[-+]?\d[\d.,' ]*\s?[^\w\s]?$")
+
+
+# The nouns of each kind of column, and its treatment in each form.
+_NOUNS = {
+    "numbers": ("number", "numbers"),
+    "dates": ("date", "dates"),
+    "categories": ("category", "categories"),
+    "texts": ("text", "texts"),
+}
+_TREATMENTS = {
+    "plain": {
+        "numbers": "missing ones filled with the median, scaled",
+        "dates": "as days, scaled",
+        "categories": "one column per value, rare values together",
+        "texts": "words by tf-idf",
+    },
+    "additive": {
+        "numbers": "a curve for each, missing ones flagged",
+        "dates": "a curve of days, with hour, weekday and month",
+        "categories": "one column per value, rare values together",
+        "texts": "words by tf-idf",
+    },
+    "trees": {
+        "numbers": "as they are",
+        "dates": "as days, with hour, weekday and month",
+        "categories": "as codes, rare values together",
+        "texts": "as 20 components of tf-idf",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -127,20 +168,15 @@ class ColumnPlan:
         )
         return dict.fromkeys(self.numbers, "number") | dates | categories | texts
 
-    def lines(self) -> list[str]:
-        """Descriptions for the user, one line for each kind of column and each reason."""
+    def lines(self, form: str = "plain") -> list[str]:
+        """Descriptions for the user, one line for each kind of column and each reason.
+
+        The treatment of a kind depends on the form of the columns; see `transformer`.
+        """
+        check_choice("form", form, FORMS)
         shown = []
-        for names, noun, plural, treatment in (
-            (self.numbers, "number", "numbers", "missing ones filled with the median, scaled"),
-            (self.dates, "date", "dates", "as days, scaled"),
-            (
-                self.categories,
-                "category",
-                "categories",
-                "one column per value, rare values together",
-            ),
-            (self.texts, "text", "texts", "words by tf-idf"),
-        ):
+        for kind, (noun, plural) in _NOUNS.items():
+            names, treatment = getattr(self, kind), _TREATMENTS[form][kind]
             if names:
                 shown.append(f"{counted(len(names), noun, plural)}, {treatment}: {listed(names)}")
         by_reason: dict[str, list[str]] = {}
@@ -203,21 +239,52 @@ def _kind(column: Any) -> tuple[str, str | None]:
     if holds_dates(column):
         return "dates", None
     if types.is_numeric_dtype(column.dtype):
-        if types.is_integer_dtype(column.dtype) and n_missing == 0:
-            if _are_row_numbers(column, len(values)):
-                return "", "row numbers, as pandas writes them"
-            if len(values) < max(len(column), _ID_ROWS):
-                return "numbers", None
-            if np.ptp(values) == len(values) - 1:
-                return "", "an id: every integer of a range once"
-            if _ID_NAME.search(str(column.name)):
-                return "", "an id by its name: another integer in every row"
-        return "numbers", None
+        return _kind_of_numbers(column, values, n_missing)
     n_known = len(column) - n_missing
-    is_text = _mean_words(values) >= _WORDS_OF_A_TEXT
+    is_repeated = len(values) <= min(_MOST_SENTENCES, n_known / _ROWS_OF_A_SENTENCE)
+    is_text = not is_repeated and _mean_words(values) >= _WORDS_OF_A_TEXT
     if n_known >= _ID_ROWS and len(values) >= _ID_SHARE * n_known and not is_text:
         return "", _id_reason(values)
     return ("texts" if is_text else "categories"), None
+
+
+def _kind_of_numbers(column: Any, values: Any, n_missing: int) -> tuple[str, str | None]:
+    """Numbers, or integers that name something: left out, or categories where they are few."""
+    from pandas.api import types
+
+    name, n_known = str(column.name), len(column) - n_missing
+    are_integers = types.is_integer_dtype(column.dtype)
+    if are_integers and n_missing == 0:
+        if _are_row_numbers(column, len(values)):
+            return "", "row numbers, as pandas writes them"
+        if len(values) == n_known >= _ID_ROWS:
+            if np.ptp(values) == len(values) - 1:
+                return "", "an id: every integer of a range once"
+            if _ID_NAME.search(name):
+                return "", "an id by its name: another integer in every row"
+    if not are_integers and (np.mod(np.asarray(values, dtype=np.float64), 1) != 0).any():
+        return "numbers", None
+    is_named = bool(_ID_NAME.search(name))
+    if len(values) <= _FEW_IDS or n_known < 2 * _FEW_IDS:
+        is_code = is_named and 2 < len(values) <= n_known / _ROWS_OF_AN_ID
+        return ("categories" if is_code else "numbers"), None
+    if is_named or _OWNER_NAME.search(name) or _are_account_numbers(values, n_known):
+        again = f"{len(values):,} different integers in {n_known:,} rows"
+        return "", f"an id, {again}; if rows of one id belong together, make it the group"
+    return "numbers", None
+
+
+def _are_account_numbers(values: Any, n_known: int) -> bool:
+    """Whether integers that repeat are neither amounts nor times but names: equally long, of seven
+    digits or more, and with last digits that are equally frequent.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    low, high = numbers.min(), numbers.max()
+    if low < _SMALLEST_ACCOUNT or len(str(int(low))) != len(str(int(high))):
+        return False
+    is_time = any(unit <= low and high <= 2.2 * unit for unit in _EPOCHS)
+    last = np.bincount((numbers % 10).astype(np.intp), minlength=10) / numbers.size
+    return not is_time and n_known >= 2 * numbers.size and bool(last.max() < _LAST_DIGIT_SHARE)
 
 
 def _are_row_numbers(column: Any, n_distinct: int) -> bool:
@@ -287,8 +354,8 @@ def _mixed_column(column: Any) -> MixedColumn | None:
     if not n_words or 2 * n_words > n_known:
         return None
     words, numbers = texts[is_word].tolist(), texts[~is_word]
-    few_words = n_words <= (1 - _NUMBER_SHARE) * n_known and len(words) <= _MOST_STRINGS
+    few = few_words(n_words, n_known, len(words), len(numbers))
     is_code = any(_LEADING_ZERO.match(text) for text in numbers)  # such as 007
-    is_quantity = few_words and len(numbers) > _FEWEST_NUMBERS and not is_code
+    is_quantity = few and not is_code
     first = int(np.argmax(rows))
     return MixedColumn(str(column.name), words, n_words, n_known, first, is_quantity)

@@ -19,6 +19,7 @@ from forerank._kernels import compiled
 from forerank.data.encodings import binary_problem, encoding_problem
 from forerank.data.files import first_line
 from forerank.data.frames import LARGEST_EXACT, filled_names
+from forerank.data.notations import PLAIN, Reading, read_texts
 from forerank.data.prefetch import parallel_map
 from forerank.exceptions import CsvProblem
 
@@ -49,8 +50,7 @@ class CsvOptions:
 
     columns: Sequence[str] | None = None  # None for all
     types: Mapping[str, Any] = field(default_factory=dict)  # of pyarrow; others follow from values
-    # Columns of numbers, and the strings in them that mean a missing value.
-    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    readings: Mapping[str, Reading] = field(default_factory=dict)  # of columns of strings
     categories: int = 0  # most different strings of a column that becomes a dictionary column
 
 
@@ -119,10 +119,10 @@ class CsvFile:
 
         options = options or CsvOptions()
         wanted = self.names if options.columns is None else options.columns
-        missing = {name: words for name, words in options.missing.items() if name in wanted}
-        types = {**options.types, **dict.fromkeys(missing, pa.string())}
+        readings = {name: each for name, each in options.readings.items() if name in wanted}
+        types = {**options.types, **dict.fromkeys(readings, pa.string())}
         table = self._parsed(block, replace(options, types=types))
-        new = {name: self._numbers(table[name], missing[name], block, name) for name in missing}
+        new = {name: self._read(table[name], readings[name], block, name) for name in readings}
         large = [
             name
             for name in table.column_names
@@ -162,6 +162,27 @@ class CsvFile:
             raise encoding_problem(block.text, block.line)
         return table
 
+    def _read(self, column: Any, reading: Reading, block: Block, name: str) -> Any:
+        """Text as doubles or dates; a string that cannot be read is an error."""
+        import pyarrow as pa
+
+        if reading.notation == PLAIN:
+            return self._numbers(column, reading.missing, block, name)
+        codes = column.combine_chunks().dictionary_encode()
+        values, unread = read_texts(codes.dictionary.to_pylist(), reading)
+        indices = codes.indices
+        if unread.any():
+            row = int(np.argmax(np.append(unread, False)[indices.fill_null(-1).to_numpy()]))
+            raise self._unexpected(name, column[row].as_py(), reading.expected, block, row)
+        kind = pa.timestamp("us") if reading.is_date else pa.float64()
+        return pa.array(values, kind).take(indices)
+
+    def _unexpected(
+        self, name: str, value: Any, expected: str, block: Block, row: int
+    ) -> CsvProblem:
+        problem = f"the column {name!r} has {value!r}, and {expected} is expected"
+        return CsvProblem(problem, self._line_in(block, row))
+
     def _numbers(self, column: Any, words: Sequence[str], block: Block, name: str) -> Any:
         """Text as doubles, where `words` are missing values; any other string is an error."""
         import pyarrow as pa
@@ -177,8 +198,8 @@ class CsvFile:
         except pa.ArrowInvalid as error:
             found = re.search(r"string: '(.*)' as", first_line(error))
             row = max(0, pc.index(texts, pa.scalar(found[1] if found else "")).as_py())
-            problem = f"the column {name!r} has {column[row].as_py()!r}, and a number is expected"
-            raise CsvProblem(problem, self._line_in(block, row)) from None
+            value = column[row].as_py()
+            raise self._unexpected(name, value, "a number", block, row) from None
 
     def tables(self, options: CsvOptions | None = None) -> Iterator[Any]:
         """All blocks as pyarrow tables, several being parsed at a time."""
@@ -308,9 +329,8 @@ class CsvFile:
             elif kind.startswith(("time", "date")):
                 zone = "with a zone" if "tz=" in kind else "without a zone"
                 kind = f"a date {zone}" if "zone offset" in text else "a date such as 2021-03-04"
-            problem = f"the column {name!r} has {shown!r}, and {kind} is expected"
             row = pc.index(self._texts(block, name), pa.scalar(shown)).as_py()
-            return CsvProblem(problem, self._line_in(block, max(0, row)))
+            return self._unexpected(name, shown, kind, block, max(0, row))
         if "UTF8" in text or "utf-8" in text.lower():
             return encoding_problem(block.text, block.line)
         return CsvProblem(f"cannot be read as CSV ({text})", block.line)

@@ -6,13 +6,13 @@ import numpy as np
 
 from forerank._typing import Vector
 
-__all__ = ["DATE_PARTS", "date_part", "part_name", "varying_parts"]
+__all__ = ["DATE_PARTS", "HOUR_ROUNDING", "date_part", "part_name", "varying_parts"]
 
 DATE_PARTS = ("hour", "weekday", "month")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Hours by which a time may be below a full hour through rounding of days.
-_ROUNDING = 1e-6
+HOUR_ROUNDING = 1e-6
 
 
 def date_part(days: Vector, part: str) -> Vector:
@@ -26,7 +26,7 @@ def date_part(days: Vector, part: str) -> Vector:
     """
     whole = np.floor(days)
     if part == "hour":
-        return np.minimum(np.floor((days - whole) * 24 + _ROUNDING), 23.0)
+        return np.minimum(np.floor((days - whole) * 24 + HOUR_ROUNDING), 23.0)
     if part == "weekday":
         return (whole + 3) % 7
     known = np.isfinite(whole)

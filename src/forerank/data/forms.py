@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-
-from forerank.data.transformers import TableColumns
+from sklearn.utils.validation import _is_fitted
 
 __all__ = ["ColumnForms", "FormColumns", "in_form"]
 
@@ -22,7 +21,8 @@ class ColumnForms:
     Attributes
     ----------
     matrices : dict
-        A matrix for each form: "plain", "additive" or "trees"; see `ColumnPlan.transformer`.
+        A matrix for each form, of those in `RankingProblem.forms`: "plain", "additive" and "trees"
+        of a table, see `ColumnPlan.transformer`; "plain" and "tf-idf" of word counts.
     categorical : list of int
         The columns of the form "trees" that hold categories.
     """
@@ -49,19 +49,19 @@ def in_form(X: Any, form: str) -> Any:
 
 
 class FormColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Transformers of the columns of a table into several forms.
+    """Transformers of columns into several forms.
 
     Parameters
     ----------
     steps : dict
-        A `TableColumns` for each form.
+        A transformer for each form.
     """
 
-    def __init__(self, steps: Mapping[str, TableColumns]) -> None:
+    def __init__(self, steps: Mapping[str, Any]) -> None:
         self.steps = steps
 
     def __sklearn_is_fitted__(self) -> bool:
-        return all(hasattr(step, "transformers_") for step in self.steps.values())
+        return all(_is_fitted(step) for step in self.steps.values())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer of each form."""
@@ -70,8 +70,9 @@ class FormColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         return self
 
     def transform(self, X: Any) -> ColumnForms:
-        """The rows of a frame in all forms."""
-        return self.transform_rows(X, np.arange(len(X)))
+        """The rows of a frame or a matrix in all forms."""
+        matrices = {form: step.transform(X) for form, step in self.steps.items()}
+        return ColumnForms(matrices, self.categorical)
 
     def transform_rows(self, X: Any, rows: NDArray[np.integer]) -> ColumnForms:
         """These rows of a frame in all forms, in this order."""
@@ -84,6 +85,6 @@ class FormColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         return list(self.steps["trees"].categorical_) if "trees" in self.steps else []
 
     def only(self, forms: tuple[str, ...]) -> Any:
-        """The fitted transformer of these forms: a `TableColumns` where it is one."""
+        """The fitted transformer of these forms alone."""
         steps = {form: self.steps[form] for form in forms}
         return steps[forms[0]] if len(forms) == 1 else FormColumns(steps)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forerank.data.notations import PLAIN, Reading, read_texts
+
 __all__ = [
     "LARGEST_EXACT",
     "TIME_ZONE",
@@ -134,7 +136,7 @@ def with_types(
     types: Mapping[str, str],
     error: Callable[[str, int], Exception],
     *,
-    missing: Mapping[str, Sequence[str]] | None = None,
+    readings: Mapping[str, Reading] | None = None,
 ) -> Any:
     """A frame whose columns have the given types; a value of another type is an error.
 
@@ -145,8 +147,8 @@ def with_types(
     types : mapping from names to "number", "category", "text", "date" or "date with zone"
     error : callable
         Makes the exception from a message and a row, counted from 0.
-    missing : mapping from names to strings, optional
-        The strings in columns of numbers that mean a missing value.
+    readings : mapping from names to Reading, optional
+        How numbers or dates are read in columns of strings.
     """
     import pandas as pd
 
@@ -155,10 +157,13 @@ def with_types(
         column = frame[name]
         numeric = pd.api.types.is_numeric_dtype(column.dtype)
         is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
-        if kind == "number" and not numeric:
-            words = (missing or {}).get(name)
-            if words:
-                column = column.astype(object).where(~column.astype(object).isin(words))
+        reading = (readings or {}).get(name, Reading())
+        if reading.notation != PLAIN and not numeric and not is_date and not holds_dates(column):
+            changed[name] = _in_notation(column, reading, error)
+        elif kind == "number" and not numeric:
+            if reading.missing:
+                texts = column.astype(object)
+                column = texts.where(~texts.isin(reading.missing))
             # pandas would convert dates to numbers, and numbers to dates.
             read = None if is_date else pd.to_numeric
             changed[name] = _converted(column, read, "a number", error)
@@ -171,6 +176,27 @@ def with_types(
                 lambda v: str(int(v)) if float(v).is_integer() else str(v), na_action="ignore"
             )
     return frame.assign(**changed) if changed else frame
+
+
+def _in_notation(column: Any, reading: Reading, error: Callable[[str, int], Exception]) -> Any:
+    """A column of strings read as numbers or dates; one that cannot be read is an error."""
+    import pandas as pd
+
+    codes, found = distinct(column)
+    values, unread = read_texts([str(value) for value in found], reading)
+    rows = np.append(unread, False)[codes]
+    if rows.any():
+        row = int(np.argmax(rows))
+        raise _unexpected(column, row, reading.expected, error)
+    missing = np.datetime64("NaT", "us") if reading.is_date else np.nan
+    return pd.Series(np.append(values, missing)[codes], index=column.index, name=column.name)
+
+
+def _unexpected(
+    column: Any, row: int, expected: str, error: Callable[[str, int], Exception]
+) -> Exception:
+    found = str(column.iloc[row])
+    return error(f"the column {column.name!r} has {found!r}, and {expected} is expected", row)
 
 
 def _dates(texts: Any, errors: str) -> Any:
@@ -193,9 +219,7 @@ def _converted(
     values = pd.Series(np.nan, index=column.index) if unread else read(texts, errors="coerce")
     bad = (column.notna() & values.isna()).to_numpy()
     if bad.any():
-        row = int(np.argmax(bad))
-        found = str(column.iloc[row])
-        raise error(f"the column {column.name!r} has {found!r}, and {expected} is expected", row)
+        raise _unexpected(column, int(np.argmax(bad)), expected, error)
     return values
 
 

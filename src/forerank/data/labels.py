@@ -98,6 +98,8 @@ def read_labels(
         if others:
             problem = f"labels in {target!r} that are neither {positive!r} nor {negative!r}"
             raise error(f"{problem}: {_listed(others)}")
+        if negative is None and np.count_nonzero(~hit) == 1:
+            negative = label_text(values[~hit][0])
         return _classes(hit[codes], str(positive).strip(), negative, notes)
     if not np.issubdtype(values.dtype, np.number):
         _check_strings(codes, values, target, shown, error)

@@ -10,7 +10,7 @@
 `read_problem` is the only way in: fit, compare and report call it with the same arguments.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -26,12 +26,15 @@ from sklearn.utils import check_array
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
 from forerank.data.checks import DataWarning, check_rows
-from forerank.data.column_plan import ColumnPlan, MixedColumn, mixed_columns, plan_columns
+from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.forms import ColumnForms, FormColumns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
+from forerank.data.notations import PLAIN, Reading
 from forerank.data.readers import Matrix, check_columns
+from forerank.data.readings import declared_reading, reading_notes, written_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame
+from forerank.data.word_counts import WordCounts, holds_counts
 from forerank.metrics.validation import number_groups
 
 __all__ = ["RankingProblem", "ReadOptions", "first_rows", "read_problem"]
@@ -101,21 +104,36 @@ class RankingProblem:
         named = {name: labels[name] for name in ("positive", "negative", "classes")}
         return {"rows": int(self.y.size), **named, "groups": self.n_groups}
 
-    def steps(self, forms: Sequence[str] = ("plain",)) -> Any:
-        """The transformer of the columns, not fitted; a matrix has one form only."""
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Forms that the columns may have: those of a table, or "tf-idf" of word counts."""
         if self.plan is not None:
-            steps = {form: self.plan.transformer(form) for form in forms}
-            return FormColumns(steps) if len(steps) > 1 else steps[forms[0]]
+            return FORMS
+        return ("plain", "tf-idf") if holds_counts(self.rows) else ("plain",)
+
+    def steps(self, forms: str | Sequence[str] = "plain") -> Any:
+        """The transformer of the columns into some of `forms`, not fitted; others are ignored."""
+        forms = [forms] if isinstance(forms, str) else forms
+        steps = {form: self._steps(form) for form in forms if form in self.forms}
+        if len(steps) > 1:
+            return FormColumns(steps)
+        return next(iter(steps.values()), self._steps("plain"))
+
+    def _steps(self, form: str) -> Any:
+        if self.plan is not None:
+            return self.plan.transformer(form)
+        if form == "tf-idf":
+            return WordCounts()
         if sp.issparse(self.rows):
             return MaxAbsScaler()
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         return make_pipeline(imputer, StandardScaler())
 
     def prepare(
-        self, order: Index, n_train: int, forms: Sequence[str] = ("plain",)
+        self, order: Index, n_train: int, forms: str | Sequence[str] = "plain"
     ) -> tuple[Any, Any]:
         """The transformer fitted on the first `n_train` rows of an order, and the matrix of all, or
-        `ColumnForms` if several forms of the columns of a table are asked for.
+        `ColumnForms` if several forms are asked for.
         """
         steps = self.steps(forms)
         if self.plan is not None:
@@ -233,7 +251,7 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     target, group = (None if name is None else column_name(name) for name in (target, group))
     _check_untyped(types, target, group, drop)
     group_kind = {} if group is None else {group: "text"}  # names, also where they are numbers
-    frame = source.frame({**source.with_zones(types), **group_kind})
+    frame = source.frame({**source.kinds_to_read(types), **group_kind})
     if target is None:
         shown = listed(frame.columns)
         raise source.error(f"no target was given; choose one of the columns {shown}")
@@ -247,14 +265,9 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     label_column, groups = frame[target], None
     if group is not None:
         groups = np.unique(source.group_names(frame, group), return_inverse=True)[1]
-    frame = with_types(frame, types, source.error)
     excluded = {target, group, *drop}
-    mixed = mixed_columns(frame, exclude={*excluded, *types})
-    missing = {column.name: column.words for column in mixed if column.is_number}
-    if missing:
-        numbers = dict.fromkeys(missing, "number")
-        frame = with_types(frame, numbers, source.error, missing=missing)
-        settings["missing_words"] = missing
+    frame, readings, how_read = _with_readings(source, frame, types, excluded)
+    settings |= _reading_settings(readings)
     plan = plan_columns(frame, exclude=excluded, types=types)
     if not plan.used:
         reasons = "; ".join(plan.lines()) or "only the target"
@@ -263,10 +276,40 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     del frame
     labels = read_labels(label_column, target, positive, source.error)
     notes += plan.lines() + ([f"left out {listed(drop)}: as requested"] if drop else [])
-    notes += _mixed_notes(source, plan, mixed) + labels.notes
+    notes += how_read(plan) + labels.notes
     problem = RankingProblem(source, rows, labels, labels.y, target, groups, plan=plan, notes=notes)
     problem.column_kinds, problem.read_settings = plan.kinds(rows), settings
     return problem
+
+
+def _with_readings(
+    source: DataSource, frame: Any, types: Mapping[str, str], excluded: set[str | None]
+) -> tuple[Any, dict[str, Reading], Callable[[ColumnPlan], list[str]]]:
+    """The frame with numbers and dates in place of strings that hold them, how these were read, and
+    a function from the plan of the columns to notes.
+    """
+    declared = {name: declared_reading(frame[name], kind) for name, kind in types.items()}
+    readings = {name: each for name, each in declared.items() if each is not None}
+    frame = with_types(frame, types, source.error, readings=readings)
+    written = written_columns(frame, exclude={*excluded, *types})
+    found = {column.name: column.reading for column in written}
+    mixed = mixed_columns(frame, exclude={*excluded, *types, *found})
+    found |= {each.name: Reading(missing=tuple(each.words)) for each in mixed if each.is_number}
+    kinds = {name: "date" if each.is_date else "number" for name, each in found.items()}
+    frame = with_types(frame, kinds, source.error, readings=found)
+
+    def notes(plan: ColumnPlan) -> list[str]:
+        return reading_notes(written, source.position) + _mixed_notes(source, plan, mixed)
+
+    return frame, readings | found, notes
+
+
+def _reading_settings(readings: Mapping[str, Reading]) -> dict[str, Any]:
+    """Entries of a model's summary on how columns of strings are read."""
+    missing = {name: list(each.missing) for name, each in readings.items() if each.missing}
+    notations = {name: each.notation for name, each in readings.items() if each.notation != PLAIN}
+    settings = {"missing_words": missing, "notations": notations}
+    return {name: value for name, value in settings.items() if value}
 
 
 def _check_untyped(

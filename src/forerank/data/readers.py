@@ -20,6 +20,7 @@ from forerank.data.encodings import checked_encoding, file_errors, open_bytes
 from forerank.data.files import first_line
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import filled_names, to_frame
+from forerank.data.notations import Reading
 from forerank.data.svmlight import read_svmlight
 from forerank.exceptions import DataFileError
 
@@ -47,7 +48,7 @@ def read_table(
     categories: int = 0,
     encoding: str | None = None,
     format: str | None = None,
-    missing: Mapping[str, Sequence[str]] | None = None,
+    readings: Mapping[str, Reading] | None = None,
 ) -> "pd.DataFrame":
     """A complete table as a frame.
 
@@ -69,15 +70,15 @@ def read_table(
         byte order mark.
     format : str, optional
         The format of a file with another suffix; see `file_kind`.
-    missing : mapping from names to strings, optional
-        Columns of numbers of a CSV file, and the strings in them that mean a missing value.
+    readings : mapping from names to Reading, optional
+        Columns of a CSV file that are read as strings, and how numbers or dates are read in them.
     """
     import pyarrow as pa
 
     kind = _table_kind(path, format, encoding)
     if kind in ("csv", "tsv"):
         csv = _csv_file(path, kind, delimiter, encoding)
-        options = CsvOptions(columns, types or {}, missing or {}, categories)
+        options = CsvOptions(columns, types or {}, readings or {}, categories)
         with file_errors(path):
             frame = to_frame(csv.table(_checked_options(path, csv, options)))
     else:
@@ -211,8 +212,8 @@ def _checked_options(path: Any, csv: CsvFile, options: CsvOptions) -> CsvOptions
     """Options without the columns that a file does not have; such a column to read is an error."""
     check_columns(path, csv.names, *(options.columns or []))
     types = {name: kind for name, kind in options.types.items() if name in csv.names}
-    missing = {name: words for name, words in options.missing.items() if name in csv.names}
-    return replace(options, types=types, missing=missing)
+    readings = {name: each for name, each in options.readings.items() if name in csv.names}
+    return replace(options, types=types, readings=readings)
 
 
 def _csv_batches(

@@ -1,6 +1,6 @@
 """A source of rows: a file, or data in memory, with how to read it and how to name it in errors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from forerank.data.encodings import usual_encoding
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import TIME_ZONE, as_frame, column_name
 from forerank.data.labels import is_unlabelled
+from forerank.data.notations import Reading
 from forerank.data.readers import Matrix, iter_table, open_csv, read_matrix, read_table
+from forerank.data.readings import declared_reading
 from forerank.exceptions import DataFileError
 
 __all__ = ["DataSource", "ReadOptions", "is_frame"]
@@ -98,15 +100,15 @@ class DataSource:
         self.selected: Index | None = None
 
     def frame(
-        self, columns: Mapping[str, str], missing: Mapping[str, Sequence[str]] | None = None
+        self, columns: Mapping[str, str], readings: Mapping[str, Reading] | None = None
     ) -> Any:
         """The table; `columns` of a CSV file are read as these kinds, regardless of their values.
 
-        `missing` lists the strings of columns of numbers that mean a missing value.
+        `readings` are those of columns of strings that hold numbers or dates.
         """
         if self.name is None:
             return as_frame(self._data)
-        options = {**self._csv_options, "types": arrow_types(columns), "missing": missing}
+        options = {**self._csv_options, "types": arrow_types(columns), "readings": readings}
         return as_frame(read_table(self.path, categories=_MOST_CATEGORIES, **options))
 
     def matrix(self, zero_based: bool | None = None) -> Matrix:
@@ -115,18 +117,24 @@ class DataSource:
             return self._data
         return read_matrix(self.path, zero_based=zero_based, format=self.options.format)
 
-    def with_zones(self, columns: Mapping[str, str]) -> Mapping[str, str]:
-        """Kinds of columns, where dates of a CSV file have a zone if the first value has one."""
+    def kinds_to_read(self, columns: Mapping[str, str]) -> Mapping[str, str]:
+        """Kinds in which declared columns of a CSV file are read, by the first rows.
+
+        Dates have a zone if the first value has one; numbers and dates in another notation are read
+        as text (see `forerank.data.readings`).
+        """
         import pyarrow as pa
 
-        dates = [name for name, kind in columns.items() if kind == "date"]
-        if not dates or not self._is_csv:
+        parsed = [name for name, kind in columns.items() if kind in ("number", "date")]
+        if not parsed or not self._is_csv:
             return columns
-        texts = dict.fromkeys(dates, pa.string())
-        head = next(iter_table(self.path, columns=dates, types=texts, **self._csv_options))
+        texts = dict.fromkeys(parsed, pa.string())
+        head = next(iter_table(self.path, columns=parsed, types=texts, **self._csv_options))
         first = head.bfill().iloc[0].astype(str)
         zoned = first.index[first.str.contains(TIME_ZONE)]
-        return {**columns, **dict.fromkeys(zoned, "date with zone")}
+        zones = {name: "date with zone" for name in zoned if columns[name] == "date"}
+        written = [name for name in parsed if declared_reading(head[name], columns[name])]
+        return {**columns, **zones, **dict.fromkeys(written, "text")}
 
     def select_labelled(self, column: Any, target: str) -> list[str]:
         """Select the rows that have a label; a note where some have none."""

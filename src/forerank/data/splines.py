@@ -13,9 +13,8 @@ smoothing spline: the line is treated like a plain column, and smooth curves are
 ones. Beyond the range of the knots the curves continue as lines.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,8 @@ _ROUGHNESS = 0.03
 _OUTSIDE = 0.005
 # Distinct values from which the ends of the range are quantiles, and amounts may be skewed.
 _MANY_VALUES = 20
+# Distinct values on which curves are made uncorrelated; of more, some stand for their neighbours.
+_MOST_VALUES = 20_000
 # Skewness of the positive values from which a column of amounts is taken on a logarithmic scale.
 _SKEWNESS = 2.0
 # Variance of a curve, relative to the largest, below which it is rounding error.
@@ -102,6 +103,10 @@ class ColumnSpline:
         D of the formula.
     line : array of shape (2, n_curves)
         E of the formula.
+    variances : array of shape (n_curves,)
+        Of the curves, on the rows of the fit.
+    low, high : float
+        The range of the knots, or of all values, in the units of the column.
     has_flag : bool
         Whether a column of ones and zeros says where values are missing.
     """
@@ -110,11 +115,14 @@ class ColumnSpline:
     mean: float = 0.0
     scale: float = 1.0
     unit: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
     has_flag: bool = False
     degree: int = _DEGREE
     knots: NDArray = field(default_factory=lambda: np.empty(0))
     directions: NDArray = field(default_factory=lambda: np.empty((0, 0)))
     line: NDArray = field(default_factory=lambda: np.empty((2, 0)))
+    variances: NDArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def n_curves(self) -> int:
@@ -142,6 +150,7 @@ class ColumnSpline:
         spline.has_flag = min(n_known, values.size - n_known) >= _FLAG_ROWS
         known = values if n_known == values.size else values[is_known]
         spline.unit = _log_unit(known)
+        spline.low, spline.high = float(known.min()), float(known.max())
         spline._fit_line(known, values.size - n_known)
         z = spline._scaled(known)
         distinct, counts = np.unique(z, return_counts=True)
@@ -167,7 +176,14 @@ class ColumnSpline:
     def _fit_curves(self, z: Vector, distinct: Vector, share: Vector, n_curves: int) -> None:
         self.degree = min(_DEGREE, distinct.size - 1)
         self.knots = _knots(z, distinct, self.degree)
-        basis, line = self._basis(distinct), np.column_stack([np.ones(distinct.size), distinct])
+        n_splines = self.knots.size - self.degree - 1
+        if distinct.size > _MOST_VALUES:  # neighbours share one value
+            first = np.arange(0, distinct.size, distinct.size // _MOST_VALUES)
+            distinct, share = distinct[first], np.add.reduceat(share, first)
+        basis, line = (
+            self._b_splines(distinct, np.eye(n_splines)),
+            np.column_stack([np.ones(distinct.size), distinct]),
+        )
         weighted = line * share[:, None]
         removed = np.linalg.lstsq(weighted.T @ line, weighted.T @ basis, rcond=None)[0]
         rest = basis - line @ removed
@@ -176,11 +192,13 @@ class ColumnSpline:
         whitened = axes[:, kept] / np.sqrt(variances[kept])
         rough, turned = np.linalg.eigh(whitened.T @ self._roughness() @ whitened)
         rough, turned = np.maximum(rough[:n_curves], 0.0), turned[:, :n_curves]
-        directions = whitened @ turned / np.sqrt(1.0 + _ROUGHNESS * rough)
+        self.variances = 1.0 / (1.0 + _ROUGHNESS * rough)
+        directions = whitened @ turned * np.sqrt(self.variances)
         # The sign of an eigenvector is arbitrary: the largest entry is made positive.
         largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
         self.directions = directions * np.sign(largest)
         self.line = removed @ self.directions
+        self.low, self.high = self._unscaled(self.knots[[0, -1]]).tolist()
 
     def _roughness(self) -> NDArray:
         """Integrals of products of second derivatives of the B-splines."""
@@ -192,17 +210,34 @@ class ColumnSpline:
         second = BSpline(self.knots, every, self.degree).derivative(2)(points)
         return second.T @ (second * np.tile(halves, 2)[:, None])
 
-    def _basis(self, z: Vector) -> NDArray:
-        inside = np.clip(z, self.knots[0], self.knots[-1])
-        basis = BSpline.design_matrix(inside, self.knots, self.degree).toarray()
-        for beyond, slope in self._beyond(z, np.eye(basis.shape[1])):
-            rows = np.flatnonzero(beyond)
-            basis[rows] += beyond[rows, None] * slope
-        return basis
+    def _b_splines(self, z: Vector, coefficients: NDArray) -> NDArray:
+        """The B-splines times their coefficients, continued as lines beyond the range."""
+        curve = BSpline(self.knots, coefficients, self.degree)
+        low, high = self.knots[0], self.knots[-1]
+        values, slope = curve(np.clip(z, low, high)), curve.derivative()
+        for end, rows in ((low, np.flatnonzero(z < low)), (high, np.flatnonzero(z > high))):
+            values[rows] += np.multiply.outer(z[rows] - end, slope(end))
+        return values
 
     def _scaled(self, values: Vector) -> Vector:
         on_scale = _signed_log(values, self.unit) if self.unit else values
         return (on_scale - self.mean) / self.scale
+
+    def _unscaled(self, z: Vector) -> Vector:
+        on_scale = self.mean + self.scale * z
+        if not self.unit:
+            return on_scale
+        return np.sign(on_scale) * self.unit * np.expm1(np.abs(on_scale))
+
+    def grid(self, n_points: int) -> Vector:
+        """Values over the range, equally spaced on the scale of the column."""
+        low, high = self._scaled(np.array([self.low, self.high]))
+        return self._unscaled(np.linspace(low, high, n_points))
+
+    def spread(self, weights: Vector) -> float:
+        """The standard deviation of line and curves with these weights, on the rows of the fit."""
+        curves = weights[1 : 1 + self.n_curves]
+        return float(np.sqrt(weights[0] ** 2 + self.variances @ curves**2))
 
     def _filled(self, values: Vector) -> tuple[Vector, Mask]:
         """The values z of all rows, and which of them were missing."""
@@ -220,7 +255,7 @@ class ColumnSpline:
         out[:, 0] = z
         if self.n_curves:
             curves = out[:, 1 : 1 + self.n_curves]
-            np.matmul(self._basis(z), self.directions, out=curves)
+            curves[:] = self._b_splines(z, self.directions)
             curves -= self.line[0] + z[:, None] * self.line[1]
         if self.has_flag:
             out[:, -1] = is_missing
@@ -232,20 +267,10 @@ class ColumnSpline:
         curves = weights[1 : 1 + self.n_curves]
         scores = (weights[0] - self.line[1] @ curves) * z
         if self.n_curves:
-            inside, combined = np.clip(z, self.knots[0], self.knots[-1]), self.directions @ curves
-            scores += BSpline(self.knots, combined, self.degree)(inside) - self.line[0] @ curves
-            for beyond, slope in self._beyond(z, combined):
-                scores += beyond * slope
+            scores += self._b_splines(z, self.directions @ curves) - self.line[0] @ curves
         if self.has_flag:
             scores += weights[-1] * is_missing
         return scores
-
-    def _beyond(self, z: Vector, coefficients: NDArray) -> Iterator[tuple[Vector, Any]]:
-        """Distances beyond each end of the range, and the slopes of the B-splines there."""
-        slope = BSpline(self.knots, coefficients, self.degree).derivative()
-        low, high = self.knots[0], self.knots[-1]
-        yield np.minimum(z - low, 0.0), slope(low)
-        yield np.maximum(z - high, 0.0), slope(high)
 
 
 def _knots(z: Vector, distinct: Vector, degree: int) -> Vector:

@@ -3,23 +3,17 @@ contribution of each column.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from forerank._typing import Index, Vector
+from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
+from forerank.models.curves import column_curves, is_additive
 from forerank.models.file import Model
-from forerank.models.scoring import (
-    LinearScorer,
-    TreeScorer,
-    linear_scorer,
-    linear_steps,
-    tree_scorer,
-    tree_steps,
-)
+from forerank.models.scoring import part_scorer, score_parts, sum_scorer
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
 __all__ = ["Explanation", "Weight", "explain"]
@@ -57,13 +51,18 @@ class Explanation:
     intercept : float
         The constant, the same for all rows; of trees, the mean score of the training rows.
     kind : "weight" or "importance"
-        What the weights are: of trees, the share of each column in the decrease of the loss.
+        What the weights are. Trees have no weights, but the share of each column in the decrease of
+        the loss; an average has those of its trees.
+    importance : dict
+        For an additive model, whose weights belong to parts of curves: each column but texts to
+        the standard deviation of what it adds, the largest first. Empty for other models.
     """
 
     weights: list[Weight]
     contributions: list[dict[str, Any]]
     intercept: float
     kind: str = "weight"
+    importance: dict[str, float] = field(default_factory=dict)
 
 
 def explain(
@@ -100,16 +99,15 @@ def explain(
         The contributions of a row and the intercept sum to its score, and those of words to that of
         their text.
     """
-    coef, intercept, kind = _weights_of(model)
-    weights = _weights(model, coef)
+    weights, intercept, kind = _weights_of(model)
+    importance = _importance(model)
     if data is None:
-        return Explanation(weights, [], intercept, kind)
+        return Explanation(weights, [], intercept, kind, importance)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
         raise source.error("rows of a matrix cannot be explained; give a table with named columns")
     frame = model_frame(model, model_table(model, source), source.path, allow_missing=allow_missing)
-    scorer: LinearScorer | TreeScorer | None = tree_scorer(model) or linear_scorer(model.estimator)
-    assert scorer is not None  # the ranker is linear, or trees
+    scorer = sum_scorer(model)
     scores = scorer(frame)
     if rows is None:
         selected = np.argsort(-scores, kind="stable")[:_ROWS_SHOWN]
@@ -128,30 +126,41 @@ def explain(
             terms[name] |= _largest_words(by_row[j], words)
         shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
         contributions.append({**shown, "columns": terms})
-    return Explanation(weights, contributions, intercept, kind)
+    return Explanation(weights, contributions, intercept, kind, importance)
 
 
-def _weights_of(model: Model) -> tuple[Vector, float, str]:
-    """The weight of each column of the matrix, the constant, and what the weights are."""
-    if (trees := tree_steps(model)) is not None:
-        steps, ensemble = trees
-        scorer = TreeScorer(steps, ensemble)
-        coef, intercept, kind = ensemble.importances(), scorer.intercept, "importance"
-    else:
-        steps, _, coef, intercept = linear_steps(model)
-        kind = "weight"
-    if model.columns and not isinstance(steps, TableColumns):
-        raise ValueError(
-            f"the columns of the model are prepared by a {type(steps).__name__}, as in the first "
-            "format of model files, which does not hold the column of each weight; fit the model "
-            "again to explain its scores"
-        )
-    return coef, intercept, kind
+def _weights_of(model: Model) -> tuple[list[Weight], float, str]:
+    """The weight of each column of the matrix, the constant, and what the weights are; for an
+    average the importances of its trees.
+    """
+    parts, intercept = score_parts(model)
+    for part in parts:
+        if model.columns and not isinstance(part.columns, TableColumns):
+            raise ValueError(
+                f"the columns of the model are prepared by a {type(part.columns).__name__}, as in "
+                "the first format of model files, which does not hold the column of each weight; "
+                "fit the model again to explain its scores"
+            )
+    last = parts[-1]
+    values = last.coef if last.ensemble is None else last.ensemble.importances()
+    kind = "weight" if last.ensemble is None else "importance"
+    scorers = [(part.weight, part_scorer(part)) for part in parts]
+    constant = intercept + sum(weight * scorer.intercept for weight, scorer in scorers)
+    return _weights(model, last.columns, values), constant, kind
 
 
-def _weights(model: Model, coef: Any) -> list[Weight]:
+def _importance(model: Model) -> dict[str, float]:
+    """Importance by column of an additive model; that of a date is the largest of its parts."""
+    if not model.columns or not is_additive(model.estimator):
+        return {}
+    found: dict[str, float] = {}
+    for curve in column_curves(model):
+        found.setdefault(curve.column, curve.importance)
+    return found
+
+
+def _weights(model: Model, steps: Any, coef: Any) -> list[Weight]:
     if model.columns:
-        steps = model.estimator[0]
         names, columns = list(map(str, steps.get_feature_names_out())), steps.origins()
     else:
         first = 0 if model.summary.get("zero_based", True) else 1

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator
 
 from forerank.data.column_kinds import COLUMN_KINDS
 from forerank.data.files import first_line, opened_atomically, refuse_existing
+from forerank.data.notations import NOTATIONS
 from forerank.exceptions import ModelFileError, Refused
 from forerank.models.aliases import with_current_names
 from forerank.models.archive import MAX_BYTES, check_members, open_archive, read_member
@@ -100,6 +101,10 @@ _SUMMARY: dict[str, tuple[str, _Test]] = {
     "zero_based": _BOOLEAN,
     "encoding": _STRING,
     "missing_words": ("a dictionary of lists of strings", _dict_of(_list_of(_is(str)))),
+    "notations": (
+        f"a dictionary from names to {', '.join(NOTATIONS[:-1])} or {NOTATIONS[-1]}",
+        _dict_of(lambda notation: isinstance(notation, str) and notation in NOTATIONS),
+    ),
     "skip_unlabelled": _BOOLEAN,
 }
 

@@ -6,19 +6,22 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler
 
 import forerank
+from forerank._text import listed
 from forerank._typing import Vector
+from forerank.data.additive_columns import AdditiveColumns
 from forerank.data.files import opened_atomically
-from forerank.data.transformers import CategoryColumns, NumberColumns, one_hot_columns
+from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, one_hot_columns
 from forerank.models.file import Model
+from forerank.models.onnx_curves import curve_terms
 from forerank.models.onnx_graph import Graph
 from forerank.models.onnx_trees import synthetic_columns, tree_score
 from forerank.models.ranked_list import unused_names
 from forerank.models.scoring import (
+    ScorePart,
     last_step,
-    linear_steps,
     matrix_scores,
+    score_parts,
     table_scores,
-    tree_steps,
 )
 from forerank.models.tables import n_matrix_columns
 
@@ -60,15 +63,10 @@ def to_onnx(model: Model) -> Any:
         message = "ONNX files are written with onnx: pip install 'forerank[onnx]'"
         raise ImportError(message) from None
     build = Graph()
-    trees = tree_steps(model)
-    if trees is None:
-        steps, _, weights, intercept = linear_steps(model)
-        in_table = bool(model.columns)
-        terms = _table_terms(build, steps, weights) if in_table else []
-        terms += [] if in_table else [_matrix_term(build, steps, weights)]
-        terms.append(build.constant([[intercept]]))
-    else:
-        terms = [tree_score(build, *trees, table=bool(model.columns))]
+    parts, constant = score_parts(model)
+    terms = [build.constant([[constant]])]
+    for part in parts:
+        terms += _part_terms(build, part, table=bool(model.columns))
     score, probability = unused_names(list(model.columns), ("score", "probability"))
     build.output("Sum", terms, score)
     calibration = getattr(last_step(model), "calibration_", None)
@@ -83,6 +81,19 @@ def to_onnx(model: Model) -> Any:
     proto.producer_version = forerank.__version__
     checker.check_model(proto)
     return proto
+
+
+def _part_terms(build: Graph, part: ScorePart, *, table: bool) -> list[str]:
+    """Terms of a part of the score, times its weight."""
+    if part.ensemble is not None:
+        score = tree_score(build, part.columns, part.ensemble, table=table)
+        return [build.add("Mul", [score, build.constant([[part.weight]])])]
+    assert part.coef is not None
+    weights = part.weight * part.coef
+    terms = [build.constant([[part.weight * part.intercept]])]
+    if table:
+        return terms + _table_terms(build, part.columns, weights)
+    return [*terms, _matrix_term(build, part.columns, weights)]
 
 
 def _table_terms(build: Graph, steps: Any, coef: Vector) -> list[str]:
@@ -103,10 +114,19 @@ def _table_terms(build: Graph, steps: Any, coef: Vector) -> list[str]:
                 part = weights[first : first + width]
                 terms.append(_category_lookup(build, column, encoder, part))
                 first += width
-        else:
+        elif isinstance(step, TextColumn):
             raise ValueError(
                 f"The text column {columns[0]!r} cannot be exported to ONNX; "
                 "fit the model without it."
+            )
+        elif isinstance(step, AdditiveColumns):
+            parts = np.split(weights, np.cumsum(step.widths_)[:-1])
+            for k, column in enumerate(columns):
+                terms += curve_terms(build, step, k, build.input(column), parts[k])
+        else:
+            raise ValueError(
+                f"The columns {listed(columns)} are prepared by a {type(step).__name__}, which "
+                "cannot be exported to ONNX."
             )
     return terms
 
@@ -162,9 +182,10 @@ def _synthetic_rows(model: Model, rng: np.random.Generator) -> Any:
     """Rows with all categories of a model, unknown ones, and missing values."""
     import pandas as pd
 
-    if (trees := tree_steps(model)) is not None:
-        return pd.DataFrame(synthetic_columns(*trees, _ROWS_COMPARED, rng))
-    transformers = [(step, names) for _, step, names in model.estimator[0].transformers_]
+    last = score_parts(model)[0][-1]
+    if last.ensemble is not None:
+        return pd.DataFrame(synthetic_columns(last.columns, last.ensemble, _ROWS_COMPARED, rng))
+    transformers = [(step, names) for _, step, names in last.columns.transformers_]
     encoders = [e for step, _ in transformers for e in getattr(step, "encoders_", [])]
     n_rows = _ROWS_COMPARED + max((len(e.categories_[0]) for e in encoders), default=0)
     columns: dict[str, Any] = {}
@@ -172,6 +193,11 @@ def _synthetic_rows(model: Model, rng: np.random.Generator) -> Any:
         for k, name in enumerate(names):
             if isinstance(step, NumberColumns):
                 values = step.mean_[k] + 3.0 * step.scale_[k] * rng.normal(size=n_rows)
+                columns[name] = np.where(rng.uniform(size=n_rows) < 0.1, np.nan, values)
+            elif isinstance(step, AdditiveColumns):
+                spline = step.splines_[k]
+                values = rng.uniform(1.5 * spline.low - 0.5 * spline.high, spline.high, n_rows)
+                values[::3] = rng.uniform(spline.low, 1.5 * spline.high - 0.5 * spline.low)
                 columns[name] = np.where(rng.uniform(size=n_rows) < 0.1, np.nan, values)
             else:
                 known = [*step.encoders_[k].categories_[0], "", "no such value"]

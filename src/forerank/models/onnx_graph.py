@@ -17,7 +17,8 @@ class Graph:
         self.outputs: list[Any] = []
 
     def input(self, name: str, kind: str = "DOUBLE", width: int = 1) -> str:
-        self.inputs.append(self._value(name, kind, width))
+        if name not in [each.name for each in self.inputs]:  # two parts of a score may share it
+            self.inputs.append(self._value(name, kind, width))
         return name
 
     def output(self, kind: str, inputs: list[str], name: str) -> None:

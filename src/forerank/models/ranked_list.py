@@ -32,8 +32,8 @@ from forerank.models.scoring import LinearScorer, matrix_scores, probability_fun
 from forerank.models.tables import (
     column_types,
     missing_columns,
-    missing_strings,
     model_frame,
+    model_readings,
     model_source,
 )
 
@@ -69,6 +69,8 @@ class RankedList:
         Category columns that have no value in common with the training rows.
     names : tuple of str
         Names of the columns with score, probability (if requested) and rank.
+    taken : list of str
+        Those of their usual names that columns of the file have already.
     """
 
     rows: int = 0
@@ -77,6 +79,7 @@ class RankedList:
     unused: list[str] = field(default_factory=list)
     unknown_values: list[str] = field(default_factory=list)
     names: tuple[str, ...] = (_SCORE, _RANK)
+    taken: list[str] = field(default_factory=list)
 
 
 def rank_frame(
@@ -313,6 +316,7 @@ class _FileRows:
         result.missing = missing_columns(model, names, self.path, self.allow_missing)
         used = {*model.columns, model.group}
         result.unused = [name for name in names if name not in used]
+        result.taken = [name for name in result.names if name in names]
         result.names = unused_names(names, result.names)
 
     def _csv_batches(self, csv: CsvFile, verbatim: bool) -> Iterator[Batch]:
@@ -322,10 +326,10 @@ class _FileRows:
         types = {name: t for name, t in column_types(self.model).items() if name in csv.names}
         # If the file has no column of the model, its first one is read to count rows.
         columns = list(types) or csv.names[:1]
-        missing = {n: s for n, s in missing_strings(self.model).items() if n in csv.names}
+        readings = {n: r for n, r in model_readings(self.model).items() if n in csv.names}
 
         def parsed(block: Block) -> tuple[Block, Any, Any]:
-            table = csv.parse(block, CsvOptions(columns, types, missing))
+            table = csv.parse(block, CsvOptions(columns, types, readings))
             if verbatim:
                 return block, table, pa.table({"line": csv.lines(block, table.num_rows)})
             # In other formats too, values keep the text that they have in the file.

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.additive_columns import AdditiveColumns
+from forerank.data.forms import FormColumns
 from forerank.data.transformers import (
     CategoryColumns,
     NumberColumns,
@@ -29,20 +30,23 @@ from forerank.data.transformers import (
 from forerank.exceptions import DataFileError
 from forerank.models.file import Model
 from forerank.models.tables import n_matrix_columns
+from forerank.selection.average import ScoreAverage
 from forerank.selection.calibration import sigmoid
 from forerank.trees import TreeEnsemble
 
 __all__ = [
     "LinearScorer",
+    "ScorePart",
     "TreeScorer",
     "last_step",
     "linear_scorer",
     "linear_steps",
     "matrix_scores",
+    "part_scorer",
     "probability_function",
+    "score_parts",
+    "sum_scorer",
     "table_scores",
-    "tree_scorer",
-    "tree_steps",
 ]
 
 Term = Callable[[Any], Vector]
@@ -98,7 +102,7 @@ class TreeScorer:
     ensemble : TreeEnsemble
     """
 
-    columns: TableColumns
+    columns: Any
     ensemble: TreeEnsemble
 
     def __call__(self, frame: Any) -> Vector:
@@ -125,6 +129,128 @@ class TreeScorer:
         return {}
 
 
+@dataclass(frozen=True)
+class SumScorer:
+    """A weighted sum of scores.
+
+    Attributes
+    ----------
+    parts : list of (float, LinearScorer or TreeScorer)
+        Weights and scorers.
+    constant : float
+    """
+
+    parts: list[tuple[float, LinearScorer | TreeScorer]]
+    constant: float = 0.0
+
+    def __call__(self, frame: Any) -> Vector:
+        """Scores of the rows of a frame."""
+        return sum((w * scorer(frame) for w, scorer in self.parts), np.float64(self.constant))
+
+    @property
+    def intercept(self) -> float:
+        """The constant to which the contributions are added."""
+        return self.constant + sum(w * scorer.intercept for w, scorer in self.parts)
+
+    def contributions(self, frame: Any) -> dict[str, Vector]:
+        """What each column of the table adds to the score of each row."""
+        added: dict[str, Vector] = {}
+        for weight, scorer in self.parts:
+            for name, values in scorer.contributions(frame).items():
+                added[name] = added.get(name, 0.0) + weight * values
+        return added
+
+    @property
+    def words(self) -> dict[str, WordTerms]:
+        """Terms of words, where the score has one part: an average adds components of texts."""
+        return self.parts[0][1].words if len(self.parts) == 1 else {}
+
+
+@dataclass(frozen=True)
+class ScorePart:
+    """A part of a score: a linear ranker or trees on columns in one form.
+
+    Attributes
+    ----------
+    columns : transformer
+    coef : array or None
+        Weights of a linear ranker.
+    intercept : float
+        Of a linear ranker.
+    ensemble : TreeEnsemble or None
+    weight : float
+        Of the part in the sum.
+    """
+
+    columns: Any
+    coef: Vector | None
+    intercept: float
+    ensemble: TreeEnsemble | None
+    weight: float = 1.0
+
+
+def score_parts(model: Model) -> tuple[list[ScorePart], float]:
+    """The parts of the score of a model that forerank fitted, and a constant.
+
+    ValueError for any other model.
+    """
+    if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
+        raise ValueError(
+            f"the model is a {type(model.estimator).__name__} that forerank did not fit; "
+            "only models fitted by forerank can be explained or exported"
+        )
+    columns, ranker = model.estimator[0], model.estimator[-1]
+    best = getattr(ranker, "best_estimator_", None)
+    if isinstance(best, ScoreAverage):
+        steps = columns.steps if isinstance(columns, FormColumns) else {}
+        parts = [
+            _part(steps.get(form, columns), _alone(each), float(weight))
+            for form, each, weight in zip(best.forms, best.estimators, best.weights, strict=True)
+        ]
+        return parts, float(best.intercept)
+    if getattr(ranker, "coef_", None) is None and isinstance(best, Pipeline):
+        ranker = _alone(best, type(ranker).__name__)
+    return [_part(columns, ranker)], 0.0
+
+
+def _alone(pipeline: Pipeline, name: str = "Ranker") -> Any:
+    """The ranker of a pipeline without other steps."""
+    if len(pipeline) > 1:
+        raise ValueError(
+            f"the model is a {name} on a feature map; only linear rankers and boosted trees on "
+            "columns can be explained or exported"
+        )
+    return pipeline[-1]
+
+
+def _part(columns: Any, ranker: Any, weight: float = 1.0) -> ScorePart:
+    ensemble = getattr(ranker, "ensemble_", None)
+    if isinstance(ensemble, TreeEnsemble):
+        return ScorePart(columns, None, 0.0, ensemble, weight)
+    if getattr(ranker, "coef_", None) is None:
+        raise ValueError(
+            f"{type(ranker).__name__} has no weights by column; "
+            "only linear rankers and boosted trees can be explained or exported"
+        )
+    coef = np.asarray(ranker.coef_, dtype=np.float64).ravel()
+    return ScorePart(columns, coef, float(np.ravel(ranker.intercept_)[0]), None, weight)
+
+
+def part_scorer(part: ScorePart) -> LinearScorer | TreeScorer:
+    """The scorer of the rows of a table."""
+    if part.ensemble is not None:
+        return TreeScorer(part.columns, part.ensemble)
+    assert part.coef is not None
+    scorer = _linear_scorer(part.columns, part.coef, part.intercept)
+    return LinearScorer({}, part.intercept) if scorer is None else scorer
+
+
+def sum_scorer(model: Model) -> SumScorer:
+    """The scorer of a model of a table; ValueError for models that forerank did not fit."""
+    parts, constant = score_parts(model)
+    return SumScorer([(part.weight, part_scorer(part)) for part in parts], constant)
+
+
 def last_step(model: Model) -> Any:
     """The estimator of a model that gives the scores."""
     return model.estimator[-1] if isinstance(model.estimator, Pipeline) else model.estimator
@@ -135,35 +261,14 @@ def linear_steps(model: Model) -> tuple[Any, Any, Vector, float]:
 
     ValueError for any other model.
     """
-    if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
+    parts, _ = score_parts(model)
+    if len(parts) > 1 or parts[0].coef is None:
+        what = "an average of rankers" if len(parts) > 1 else "boosted trees"
         raise ValueError(
-            f"the model is a {type(model.estimator).__name__} that forerank did not fit; "
-            "only models fitted by forerank can be explained or exported"
+            f"the model is {what}, without a weight for each column; fit linear models alone "
+            "(families: linear) for that"
         )
-    columns, ranker = model.estimator[0], model.estimator[-1]
-    if getattr(ranker, "coef_", None) is None:
-        raise ValueError(
-            f"{type(ranker).__name__} has no weights by column; "
-            "only linear rankers and boosted trees can be explained or exported"
-        )
-    weights, intercept = np.asarray(ranker.coef_, dtype=np.float64), np.ravel(ranker.intercept_)
-    return columns, ranker, weights.ravel(), float(intercept[0])
-
-
-def tree_steps(model: Model) -> tuple[Any, TreeEnsemble] | None:
-    """Transformer and trees of a pipeline that forerank fitted; None for any other model."""
-    if not isinstance(model.estimator, Pipeline) or len(model.estimator) != 2:
-        return None
-    ensemble = getattr(model.estimator[-1], "ensemble_", None)
-    return (model.estimator[0], ensemble) if isinstance(ensemble, TreeEnsemble) else None
-
-
-def tree_scorer(model: Model) -> TreeScorer | None:
-    """The scorer of a fitted pipeline of columns and boosted trees; None for any other one."""
-    steps = tree_steps(model)
-    if steps is None or not isinstance(steps[0], TableColumns):
-        return None
-    return TreeScorer(*steps)
+    return parts[0].columns, model.estimator[-1], parts[0].coef, parts[0].intercept
 
 
 def linear_scorer(pipeline: Any) -> LinearScorer | None:
@@ -171,10 +276,16 @@ def linear_scorer(pipeline: Any) -> LinearScorer | None:
     if not isinstance(pipeline, Pipeline) or len(pipeline) != 2:
         return None
     steps, ranker = pipeline[0], pipeline[-1]
-    if not isinstance(steps, TableColumns) or getattr(ranker, "coef_", None) is None:
+    if getattr(ranker, "coef_", None) is None:
         return None
     coef = np.asarray(ranker.coef_, dtype=np.float64).ravel()
-    scorer = LinearScorer({}, float(np.ravel(ranker.intercept_)[0]))
+    return _linear_scorer(steps, coef, float(np.ravel(ranker.intercept_)[0]))
+
+
+def _linear_scorer(steps: Any, coef: Vector, intercept: float) -> LinearScorer | None:
+    if not isinstance(steps, TableColumns):
+        return None
+    scorer = LinearScorer({}, intercept)
     for name, step, columns in steps.transformers_:
         weights = coef[steps.output_indices_[name]]
         if isinstance(step, TextColumn):

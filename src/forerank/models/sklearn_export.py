@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from forerank._text import listed
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.models.file import Model
-from forerank.models.scoring import linear_steps, tree_steps
+from forerank.models.scoring import linear_steps, score_parts
 
 __all__ = ["to_sklearn"]
 
@@ -26,7 +26,7 @@ def to_sklearn(model: Model) -> Pipeline:
     Rows are frames with unchanged strings; a missing category must be NaN, a missing text an empty
     string. Dates have no equivalent and raise ValueError.
     """
-    if tree_steps(model) is not None:
+    if any(part.ensemble is not None for part in score_parts(model)[0]):
         raise ValueError(
             "scikit-learn has no class that holds given trees; export boosted trees to ONNX"
         )
@@ -66,6 +66,11 @@ def _column_transformer(steps: TableColumns, kinds: dict[str, str]) -> ColumnTra
         elif isinstance(step, TextColumn):
             parts.append((name, FrozenEstimator(step.tfidf_), columns[0]))
             example[columns[0]] = [""]
+        else:
+            raise ValueError(
+                f"scikit-learn has no transformer for the curves of {listed(columns)}; "
+                "fit a linear model on plain columns."
+            )
     transformer = ColumnTransformer(parts, sparse_threshold=1.0 if steps.sparse_output_ else 0.0)
     frame = pd.DataFrame({column: example[column] for column in steps.feature_names_in_})
     transformer.fit(frame)

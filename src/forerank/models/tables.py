@@ -7,6 +7,7 @@ import numpy as np
 from forerank._text import listed
 from forerank.data.column_kinds import arrow_types
 from forerank.data.frames import with_types
+from forerank.data.notations import PLAIN, Reading
 from forerank.data.source import DataSource, ReadOptions
 from forerank.exceptions import DataFileError
 from forerank.models.file import Model
@@ -14,8 +15,8 @@ from forerank.models.file import Model
 __all__ = [
     "column_types",
     "missing_columns",
-    "missing_strings",
     "model_frame",
+    "model_readings",
     "model_source",
     "model_table",
     "n_matrix_columns",
@@ -31,7 +32,7 @@ def model_table(model: Model, source: DataSource) -> Any:
     """The table of a source, with the columns of the model read as the kinds it was fitted on."""
     if not model.columns:
         raise source.error("the model was fitted on a matrix; give an svmlight or .npz file")
-    return source.frame(_column_kinds(model), missing_strings(model))
+    return source.frame(_column_kinds(model), model_readings(model))
 
 
 def _column_kinds(model: Model) -> dict[str, str]:
@@ -43,13 +44,16 @@ def column_types(model: Model) -> dict[str, Any]:
     return arrow_types(_column_kinds(model))
 
 
-def missing_strings(model: Model) -> dict[str, list[str]]:
-    """Strings that meant a missing value in the columns of numbers that the model was fitted on."""
-    return {
-        name: [str(string) for string in strings]
-        for name, strings in model.summary.get("missing_words", {}).items()
-        if model.columns.get(name) == "number" and isinstance(strings, list)
-    }
+def model_readings(model: Model) -> dict[str, Reading]:
+    """How numbers and dates were read in columns of strings that the model was fitted on."""
+    notations, missing = (model.summary.get(name, {}) for name in ("notations", "missing_words"))
+    readings = {}
+    for name in {**notations, **missing}:
+        reading = Reading(notations.get(name, PLAIN), tuple(missing.get(name, ())))
+        kind = "date" if reading.is_date else "number"
+        if model.columns.get(name) == kind:
+            readings[name] = reading
+    return readings
 
 
 def model_frame(
@@ -72,7 +76,7 @@ def model_frame(
     def refuse(problem: str, row: int) -> DataFileError:
         return DataFileError(path, f"row {rows_before + row + 1:,}: {problem}")
 
-    frame = with_types(frame, kinds, refuse, missing=missing_strings(model))
+    frame = with_types(frame, kinds, refuse, readings=model_readings(model))
     return frame.assign(**empty) if empty else frame
 
 

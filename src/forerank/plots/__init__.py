@@ -4,6 +4,7 @@ The displays work as those of scikit-learn: `from_...` computes and draws, `plot
 """
 
 from forerank.plots.alpha_path import AlphaPathDisplay
+from forerank.plots.column_curves import ColumnCurvesDisplay
 from forerank.plots.critical_difference import CriticalDifferenceDisplay
 from forerank.plots.curves import draw_curves
 from forerank.plots.hits import HitsDisplay
@@ -12,6 +13,7 @@ from forerank.plots.top_stability import TopStabilityDisplay
 
 __all__ = [
     "AlphaPathDisplay",
+    "ColumnCurvesDisplay",
     "CriticalDifferenceDisplay",
     "HitsDisplay",
     "ScoreDistributionDisplay",

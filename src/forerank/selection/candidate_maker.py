@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from forerank._typing import Vector
-from forerank.data.forms import ColumnForms
+from forerank.data.forms import ColumnForms, in_form
 from forerank.estimators.average_precision import MAPRanker
 from forerank.estimators.boosted import BoostedRanker
 from forerank.estimators.partial_auc import PartialAUCRanker
@@ -59,6 +59,8 @@ class CandidateMaker:
     ) -> None:
         self._ranker, self._measure, self._data, self._graded = ranker, measure, data, graded
         self._families, self._seed = families, seed
+        # Forms of the columns; none if X is a matrix.
+        self._forms = tuple(data.X.matrices) if isinstance(data.X, ColumnForms) else ()
         self.notes: list[str] = []
 
     def candidates(self, alphas: Vector, n_folds: int, maps: dict[str, Any]) -> list[Candidate]:
@@ -68,19 +70,23 @@ class CandidateMaker:
         rankers = self._rankers()
         linear = {name: each for name, each in rankers.items() if not METHODS[name].trees}
         on_maps = list(linear.items())[:2]
-        made: list[tuple[str, str, str | None, Any]] = []
+        made: list[tuple[str, str, str, str | None, Any]] = []
         if "linear" in self._families or self._ranker.methods != "auto":
-            made += [("linear", name, None, each) for name, each in linear.items()]
+            made += [("linear", name, "plain", None, each) for name, each in linear.items()]
+        if "linear" in self._families and "tf-idf" in self._forms:
+            made += [("linear", name, "tf-idf", None, clone(each)) for name, each in on_maps]
         for map_name in maps:
             family = "additive" if map_name == "additive" else "linear"
-            made += [(family, name, map_name, clone(each)) for name, each in on_maps]
+            made += [(family, name, "plain", map_name, clone(each)) for name, each in on_maps]
         if self._adds_maps(maps):
-            own: str | None = None
-            if not isinstance(self._data.X, ColumnForms):
-                own = "additive"
+            form, own = "additive", None
+            if not self._forms:
+                form, own = "plain", "additive"
                 maps[own] = FEATURE_MAPS[own](self._seed)
-            made += [("additive", name, own, clone(each)) for name, each in on_maps]
-        made += [("trees", name, None, rankers[name]) for name in rankers if name not in linear]
+            made += [("additive", name, form, own, clone(each)) for name, each in on_maps]
+        form = "trees" if "trees" in self._forms else "plain"
+        trees = [name for name in rankers if name not in linear]
+        made += [("trees", name, form, None, rankers[name]) for name in trees]
         rounds = np.array(ROUNDS, dtype=np.float64)
         grids = [rounds if each[0] == "trees" else alphas for each in made]
         return [
@@ -93,8 +99,8 @@ class CandidateMaker:
         X = self._data.X
         if "additive" not in self._families or self._ranker.methods != "auto":
             return False
-        if isinstance(X, ColumnForms):
-            return "additive" in X.matrices
+        if self._forms:
+            return "additive" in self._forms
         narrow = X.shape[1] <= _MOST_ADDITIVE_COLUMNS
         return narrow and not sp.issparse(X) and "additive" not in maps
 
@@ -123,7 +129,7 @@ class CandidateMaker:
 
     def _tree_names(self) -> list[str]:
         """Names of the methods of trees to try; one of them where LightGBM is not installed."""
-        X = self._data.X
+        X = in_form(self._data.X, "trees" if "trees" in self._forms else "plain")
         if "trees" not in self._families:
             return []
         if sp.issparse(X) and X.shape[1] > _MOST_SPARSE_COLUMNS:
@@ -136,8 +142,8 @@ class CandidateMaker:
         if has_lightgbm():
             return names
         self.notes.append(
-            "LightGBM is not installed, so that trees were fitted by scikit-learn, which is "
-            f"slower, and {' and '.join(names[1:])} were not tried"
+            "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, without "
+            f"{' and '.join(names[1:])}"
         )
         return names[:1]
 

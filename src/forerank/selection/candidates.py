@@ -40,7 +40,7 @@ _PREFERENCE = 0.05
 # A simpler family than the average is selected when its mean is lower by at most this many standard
 # errors, and its logistic loss larger by at most so many.
 _ERRORS_OF_FAMILIES = 0.2
-_ERRORS_OF_LOSSES = 1.0
+_ERRORS_OF_LOSSES = 0.5
 
 
 @dataclass
@@ -53,6 +53,8 @@ class Candidate:
     family : str
         One of `forerank.selection.methods.FAMILIES`.
     method : str
+    form : str
+        The form of the columns; see `forerank.data.forms`.
     map : str or None
     ranker : estimator
     grid : array
@@ -64,6 +66,7 @@ class Candidate:
 
     family: str
     method: str
+    form: str
     map: str | None
     ranker: Any
     grid: Vector
@@ -83,7 +86,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        prefix = self.map or ("additive" if self.family == "additive" else None)
+        prefix = self.map or (self.form if self.form in ("additive", "tf-idf") else None)
         return self.method if prefix is None else f"{prefix}: {self.method}"
 
     @property
@@ -172,15 +175,19 @@ def select(results: list[Vector], decades: list[Vector], ratio: float) -> tuple[
     return winner, int(best_positions(values[winner])[0])
 
 
-def select_family(results: dict[str, Vector], excess: dict[str, float], ratio: float) -> str:
+def select_family(
+    results: dict[str, Vector], excess: dict[str, float], ratio: float, *, few: bool = False
+) -> str:
     """The name of the family to select.
 
     It is the simplest one, families being sorted by simplicity, that the average, or the family
-    with the highest mean where there is no average, does not clearly surpass: neither in the
-    measure, by more than a fifth of the standard error of the paired differences over the folds,
-    nor in the logistic loss on held-out rows, by more than one standard error. A larger margin
-    would give away what averages gain, which is less than a standard error of most measures; a
-    family with a higher measure than the average has it by chance more often than not.
+    with the highest mean where there is no average, does not surpass by more than noise: neither in
+    the measure, by more than a fifth of the standard error of the paired differences over the
+    folds, nor in the logistic loss on held-out rows, by more than half a standard error. Larger
+    margins would give away what averages gain, which is less than a standard error on most data; a
+    family with a higher measure than the average has it by chance more often than not. With few
+    rows of a class, a measure is all noise: the average is selected, unless it is one of its parts
+    alone.
 
     Parameters
     ----------
@@ -190,6 +197,8 @@ def select_family(results: dict[str, Vector], excess: dict[str, float], ratio: f
         By how many standard errors the loss of each exceeds that of the average.
     ratio : float
         Test rows over training rows of a fold.
+    few : bool, default=False
+        Whether the rarer class has too few rows to compare families.
 
     Examples
     --------
@@ -205,7 +214,10 @@ def select_family(results: dict[str, Vector], excess: dict[str, float], ratio: f
     for name, values in results.items():
         behind = reference - values
         margin = _ERRORS_OF_FAMILIES * float(corrected_error(behind, ratio)) + 1e-12
-        if behind.mean() <= margin and excess.get(name, 0.0) <= _ERRORS_OF_LOSSES:
+        close = behind.mean() <= margin and excess.get(name, 0.0) <= _ERRORS_OF_LOSSES
+        if few and "average" in results:
+            close = bool(np.all(np.abs(behind) <= 1e-12))
+        if close:
             return name
     return "average" if "average" in results else highest
 

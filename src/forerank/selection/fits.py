@@ -16,10 +16,7 @@ from forerank.selection.candidates import Candidate
 from forerank.selection.methods import fitted_scaler
 from forerank.selection.training_rows import Split, TrainingRows
 
-__all__ = ["FORMS", "RowForms", "fresh_scores", "path_scores"]
-
-# The form of the columns of a table that each family takes; see `ColumnPlan.transformer`.
-FORMS = {"linear": "plain", "additive": "additive", "trees": "trees"}
+__all__ = ["RowForms", "fresh_scores", "path_scores"]
 
 
 class RowForms:
@@ -39,7 +36,7 @@ class RowForms:
 
     def of(self, candidate: Candidate, split: Split) -> tuple[TrainingRows, TrainingRows]:
         """Rows, scaled and mapped by transformers fitted on the training rows."""
-        X = in_form(self._data.X, FORMS[candidate.family])
+        X = in_form(self._data.X, candidate.form)
         train, test = (
             replace(self._data.labels(rows), X=X[rows]) for rows in (split.train, split.test)
         )

@@ -6,8 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -32,7 +30,6 @@ from forerank.selection.calibration import (
     sigmoid,
 )
 from forerank.selection.final_fit import Piece, fit_pieces, shift_scores
-from forerank.selection.fits import FORMS
 from forerank.selection.methods import METHODS, check_families, method_names, resolve_method
 from forerank.selection.search import Search
 from forerank.selection.summary import learning_curve, reason
@@ -127,6 +124,8 @@ class Ranker(BaseRanker):
         For the unscaled columns of X; absent with a feature map or trees.
     intercept_ : array of shape (1,)
         Absent like `coef_`.
+    forms_ : tuple of str
+        The forms of the columns of a table that the fitted model takes; ("plain",) for arrays.
     classes_ : array
     n_features_in_ : int
     feature_names_in_ : array
@@ -154,6 +153,7 @@ class Ranker(BaseRanker):
     calibrate = False
     best_family_ = "linear"
     best_rounds_: int | None = None
+    forms_: tuple[str, ...] = ("plain",)
 
     def __init__(
         self,
@@ -225,6 +225,7 @@ class Ranker(BaseRanker):
             check_number("search_rows", self.search_rows, low=10, integer=True)
         if self.list_rows is not None:
             check_number("list_rows", self.list_rows, low=1, integer=True)
+        self.forms_ = ("plain",)
         data = self._training_rows(X, y, sample_weight, qid)
         graded = self.classes_.size > 2
         if not measure.graded:
@@ -255,7 +256,7 @@ class Ranker(BaseRanker):
         self.best_alpha_ = self.best_rounds_ = None
         pieces = []
         for candidate, place in parts:
-            piece = Piece(FORMS[candidate.family], search.maps.get(candidate.map), candidate.ranker)
+            piece = Piece(candidate.form, search.maps.get(candidate.map), candidate.ranker)
             pieces.append(piece.copy())
             value = candidate.grid[place]
             if candidate.parameter == "rounds":
@@ -264,6 +265,7 @@ class Ranker(BaseRanker):
             else:
                 self.best_alpha_ = float(value)
                 pieces[-1].ranker.set_params(alpha=self.best_alpha_)
+        self.forms_ = tuple(piece.form for piece in pieces)
         self._fit_selected(pieces, search.weights, data)
         return self
 
@@ -301,17 +303,22 @@ class Ranker(BaseRanker):
         """The estimators to be fitted again, and the weights of their scores in an average."""
         best = self.best_estimator_
         fitted, weights = [best], np.ones(1)
-        forms = [FORMS.get(self.best_family_, "plain")]
         if isinstance(best, ScoreAverage):
-            fitted, forms, weights = best.estimators, best.forms, best.weights
+            fitted, weights = best.estimators, best.weights
         pieces = []
-        for form, pipeline in zip(forms, fitted, strict=True):
+        for form, pipeline in zip(self.forms_, fitted, strict=True):
             steps = pipeline.named_steps
             pieces.append(Piece(form, steps.get("map"), steps["rank"]).copy())
         return pieces, weights
 
+    def _is_prepared(self, X: Any) -> bool:
+        """Whether X comes from the transformers of a table, so that it needs no check; columns for
+        trees have missing values.
+        """
+        return isinstance(X, ColumnForms) or self.forms_ == ("trees",)
+
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> TrainingRows:
-        if isinstance(X, ColumnForms):
+        if self._is_prepared(X):
             self.n_features_in_ = X.shape[1]
             self.classes_, codes = encode_classes(np.asarray(y))
             refuse_one_class(self.classes_)
@@ -346,19 +353,13 @@ class Ranker(BaseRanker):
             self.intercept_ = ranker.intercept_ - shift
 
     def needed_forms(self) -> tuple[str, ...]:
-        """The forms of the columns of a table that the search compares."""
+        """The forms of columns that the search compares, of those that there are."""
         if self.methods == "auto":
-            return tuple(FORMS[name] for name in check_families(self.families) if name in FORMS)
+            forms = {"linear": ("plain", "tf-idf"), "additive": ("additive",), "trees": ("trees",)}
+            return tuple(f for name in check_families(self.families) for f in forms.get(name, ()))
         names = [self.methods] if isinstance(self.methods, str) else self.methods
         trees = {METHODS[resolve_method(name)].trees for name in names}
-        return tuple(form for form, is_used in (("plain", False), ("trees", True)) if is_used in trees)
-
-    @property
-    def forms_(self) -> tuple[str, ...]:
-        """The forms of the columns of a table that the fitted model takes."""
-        if isinstance(self.best_estimator_, ScoreAverage):
-            return tuple(self.best_estimator_.forms)
-        return (FORMS[self.best_family_],)
+        return ("plain", "trees") if trees == {False, True} else ("trees" if True in trees else "plain",)
 
     # --- Probabilities ---
 
@@ -453,7 +454,7 @@ class Ranker(BaseRanker):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = X if isinstance(X, ColumnForms) else self._validated(X)
+        X = X if self._is_prepared(X) else self._validated(X)
         form = self.forms_[0]
         if hasattr(self, "coef_"):
             return make_design(in_form(X, form)).scores(self.coef_[0]) + self.intercept_[0]
@@ -464,7 +465,7 @@ class Ranker(BaseRanker):
         check_is_fitted(self)
         if self.classes_.size == 2:
             return super().predict(X)
-        X = X if isinstance(X, ColumnForms) else self._validated(X)
+        X = X if self._is_prepared(X) else self._validated(X)
         best, form = self.best_estimator_, self.forms_[0]
         if isinstance(best, ScoreAverage):
             best = best.estimators[0]

@@ -10,7 +10,7 @@ extended beyond it. Results depend on the clock only through a time budget.
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,8 +20,10 @@ from sklearn.utils import check_random_state
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
 from forerank._validation import is_integer
+from forerank.losses import get_loss
 from forerank.metrics.registry import Measure
 from forerank.selection.average import HeldOutRows, average_weights, loss_excess
+from forerank.selection.candidate_maker import CandidateMaker
 from forerank.selection.candidates import (
     Candidate,
     drop_clearly_worse,
@@ -31,7 +33,6 @@ from forerank.selection.candidates import (
     typical_penalty,
 )
 from forerank.selection.fits import RowForms, path_scores
-from forerank.selection.candidate_maker import CandidateMaker
 from forerank.selection.methods import FAMILIES, check_families, named_feature_maps
 from forerank.selection.training_rows import (
     Split,
@@ -42,6 +43,9 @@ from forerank.selection.training_rows import (
 )
 
 __all__ = ["Search"]
+
+# Family, form of the columns and feature map of a candidate.
+Key: TypeAlias = tuple[str, str, str | None]
 
 # Folds of few rows are repeated, with other folds, up to this many rows in all.
 _ROWS_OF_REPEATS = 2_000
@@ -54,10 +58,14 @@ _MOST_EXTENSIONS = 3
 # Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
 _DEFAULT_ROUNDS = 100
-# Boosting ends in the first fold when the best number of rounds was exceeded so many times, and
-# not before so many rounds.
-_ROUNDS_BEYOND = 2.5
-_FEWEST_ROUNDS = 100
+# Rows of the rarest class below which families are not compared, but averaged.
+_FEW_CLASS_ROWS = 50
+# Boosting ends in the first fold so many times beyond the best number of rounds, and not before so
+# many rounds.
+_ROUNDS_BEYOND = 1.6
+_FEWEST_ROUNDS = 60
+# Folds on which trees of all sizes are tried; those of the best size on the others.
+_FOLDS_OF_ALL_TREES = 2
 
 
 class Search:
@@ -105,8 +113,8 @@ class Search:
         # Folds that are no repetition of others.
         self.n_folds = len(self.splits) // repeats
         self.notes += notes
-        # Typical penalties by family and feature map.
-        self._typical: dict[tuple[str, str | None], float] = {}
+        # Typical penalties by family, form and feature map.
+        self._typical: dict[Key, float] = {}
         made = CandidateMaker(ranker, self.measure, self.data, graded, self.families, self._seed())
         self.candidates = made.candidates(alphas, len(self.splits), self.maps)
         self.notes += made.notes
@@ -153,10 +161,23 @@ class Search:
         rounds += [list(folds[self.n_folds :])]
         done: list[int] = []
         for numbers in filter(None, rounds):
-            self._fit_round(self.candidates, {k: self.splits[k] for k in numbers})
+            # Trees, which take most of the time, are not repeated.
+            repeats = numbers[0] >= self.n_folds
+            tried = [c for c in self.candidates if not (repeats and c.family == "trees")]
+            self._fit_round(tried, {k: self.splits[k] for k in numbers})
             done += numbers
             if several and len(done) < len(folds):
-                self._drop(self.candidates, {k: self.splits[k] for k in done})
+                self._drop(tried, {k: self.splits[k] for k in done})
+            if len(done) == _FOLDS_OF_ALL_TREES:
+                self._keep_best_trees()
+
+    def _keep_best_trees(self) -> None:
+        """Drop all trees but the best."""
+        best = self.best_of("trees")
+        for candidate in self.candidates if best else []:
+            if candidate.family == "trees" and candidate.dropped is None and candidate is not best[0]:
+                folds = f"the first {_FOLDS_OF_ALL_TREES} folds"
+                candidate.dropped = f"behind {best[0].name} on {folds}"
 
     def _trial(self) -> None:
         """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
@@ -181,9 +202,9 @@ class Search:
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
         for number, split in splits.items():
-            prepared: dict[tuple[str, str | None], tuple[TrainingRows, TrainingRows]] = {}
+            prepared: dict[Key, tuple[TrainingRows, TrainingRows]] = {}
             for candidate in active:
-                key = candidate.family, candidate.map
+                key = candidate.family, candidate.form, candidate.map
                 if candidate.dropped is None and key not in prepared:
                     try:
                         prepared[key] = self.rows.of(candidate, split)
@@ -213,12 +234,21 @@ class Search:
             return
         begin = perf_counter()
         values, kept = candidate.results[number], {}
-        for position, scores in path_scores(candidate, train, test):
-            candidate.fits += 1
-            values[position] = test.evaluate(self.measure, scores, self.list_rows)
-            kept[position] = scores
-            if candidate.family == "trees" and self._ends_rounds(candidate, number, position):
-                break
+        quality: dict[int, float] = {}
+        try:
+            for position, scores in path_scores(candidate, train, test):
+                candidate.fits += 1
+                values[position] = test.evaluate(self.measure, scores, self.list_rows)
+                kept[position] = scores
+                if candidate.family == "trees":
+                    quality[position] = _quality(candidate, test, scores, values[position])
+                    if self._ends_rounds(candidate, number, position, quality):
+                        break
+        except ValueError as error:  # trees on constant columns, say
+            if candidate.family != "trees":
+                raise
+            candidate.dropped = f"cannot be fitted: {str(error).rstrip('.')}"
+            return
         candidate.test_scores[number] = {**candidate.test_scores.get(number, {}), **kept}
         now = perf_counter()
         candidate.seconds += now - begin
@@ -227,17 +257,20 @@ class Search:
             line = f"{now - self.begin:8.2f} s  {label}, {candidate.name}: {highest:.4f}"
             print(f"[forerank] {line}", flush=True)
 
-    def _ends_rounds(self, candidate: Candidate, number: int, position: int) -> bool:
+    def _ends_rounds(
+        self, candidate: Candidate, number: int, position: int, quality: dict[int, float]
+    ) -> bool:
         """Whether boosting ends at this position, which other folds then keep to.
 
-        In the first fold it ends once the best number of rounds is exceeded by far; a fold of one
-        class has no values, and goes on.
+        In the first fold it ends once the best number of rounds, by the quality of the fits so far,
+        is exceeded by far; a fold of one class has none, and goes on.
         """
-        values, rounds = candidate.results[number], candidate.grid
-        if number > 0 or not np.isfinite(values).any():
+        known = {k: value for k, value in quality.items() if np.isfinite(value)}
+        if number > 0 or not known:
             return self.is_late()
-        best = rounds[int(np.nanargmax(values))]
-        ends = rounds[position] >= max(_FEWEST_ROUNDS, _ROUNDS_BEYOND * best) or self.is_late()
+        best = candidate.grid[max(known, key=lambda k: known[k])]
+        enough = max(_FEWEST_ROUNDS, _ROUNDS_BEYOND * best)
+        ends = candidate.grid[position] >= enough or self.is_late()
         if ends:
             candidate.tried = slice(candidate.tried.start, position + 1)
         return bool(ends)
@@ -307,36 +340,26 @@ class Search:
         linear = [best[name] for name in ("linear", "additive") if name in best]
         if not linear or "trees" not in best or self.is_late():
             return
-        folds = [self._folds_of(*found) for found in best.values()]
-        if any(each != folds[0] for each in folds):
+        folds = self._common_folds(best)
+        if len(best) < 2 or "trees" not in best:
             return
-        part = max(linear, key=lambda found: float(found[0].means[found[1]]))
+        part = max(linear, key=lambda found: float(found[0].results[folds, found[1]].mean()))
         self.parts = [part, best["trees"]]
-        held = self._held_out(folds[0])
-        scores = np.column_stack([self._held_out_scores(*each) for each in self.parts])
+        held = self._held_out(folds)
+        scores = np.column_stack([_scores_of(*each, folds) for each in self.parts])
         self.weights = average_weights(held, scores)
         average = scores @ self.weights
         results = np.full((len(self.splits), 1), np.nan)
-        for k in folds[0]:
+        for k in folds:
             test = self.data.labels(self.splits[k].test)
             results[k, 0] = test.evaluate(self.measure, average[held.fold == k], self.list_rows)
         name = f"average of {' and '.join(candidate.name for candidate, _ in self.parts)}"
-        made = Candidate("average", name, None, None, np.array([np.nan]), results)
+        made = Candidate("average", name, "", None, None, np.array([np.nan]), results)
         self.candidates.append(made)
         self._excess = {
-            name: loss_excess(held, self._held_out_scores(*found), average)
+            name: loss_excess(held, _scores_of(*found, folds), average)
             for name, found in best.items()
         }
-
-    @staticmethod
-    def _folds_of(candidate: Candidate, position: int) -> list[int]:
-        """Numbers of the folds with test scores."""
-        return sorted(k for k, fold in candidate.test_scores.items() if position in fold)
-
-    def _held_out_scores(self, candidate: Candidate, position: int) -> Vector:
-        """Test scores of all folds."""
-        folds = self._folds_of(candidate, position)
-        return np.concatenate([candidate.test_scores[k][position] for k in folds])
 
     def _held_out(self, folds: list[int]) -> HeldOutRows:
         tests = [self.splits[k].test for k in folds]
@@ -365,7 +388,8 @@ class Search:
         """Distances of the penalties from the typical one; zeros for other parameters."""
         if candidate.parameter != "alpha" or candidate.family == "average":
             return np.zeros(candidate.grid.size)
-        typical = self._typical.get((candidate.family, candidate.map), _DEFAULT_ALPHA)
+        key = candidate.family, candidate.form, candidate.map
+        typical = self._typical.get(key, _DEFAULT_ALPHA)
         return np.abs(np.log10(candidate.grid / typical))
 
     def best(self) -> tuple[Candidate, int]:
@@ -375,10 +399,24 @@ class Search:
             first = self.candidates[0]
             wanted = _DEFAULT_ALPHA if first.parameter == "alpha" else _DEFAULT_ROUNDS
             return first, int(np.argmin(np.abs(np.log(first.grid / wanted))))
-        most = max(len(candidate.measured) for candidate, _ in found.values())
-        found = {name: each for name, each in found.items() if len(each[0].measured) == most}
-        results = {name: c.measured[:, position] for name, (c, position) in found.items()}
-        return found[select_family(results, self._excess, self._test_ratio)]
+        folds = self._common_folds(found)
+        results = {name: c.results[folds, position] for name, (c, position) in found.items()}
+        few = int(np.unique(self.data.y, return_counts=True)[1].min()) < _FEW_CLASS_ROWS
+        return found[select_family(results, self._excess, self._test_ratio, few=few)]
+
+    def _common_folds(self, found: dict[str, tuple[Candidate, int]]) -> list[int]:
+        """Numbers of the folds that all have results of; families that lack some of the folds that
+        others have, because the time was up, are removed.
+        """
+        known = {
+            name: set(np.flatnonzero(np.isfinite(c.results[:, position])))
+            for name, (c, position) in found.items()
+        }
+        first = set(range(self.n_folds))
+        most = max(len(folds & first) for folds in known.values())
+        for name in [name for name, folds in known.items() if len(folds & first) < most]:
+            del found[name], known[name]
+        return sorted(set.intersection(*known.values()))
 
     def curve(self, candidate: Candidate) -> Vector:
         """The values by which those of the parameter and candidates are compared."""
@@ -422,3 +460,18 @@ class Search:
         table["mean_fit_time"] = np.repeat(seconds, sizes)
         table["left_out"] = repeated([c.dropped or "" for c in candidates])
         return table
+
+
+def _scores_of(candidate: Candidate, position: int, folds: list[int]) -> Vector:
+    """Test scores of some folds, one after another."""
+    return np.concatenate([candidate.test_scores[k][position] for k in folds])
+
+
+def _quality(candidate: Candidate, test: TrainingRows, scores: Vector, value: float) -> float:
+    """The negative logistic loss of trees that minimise it on rows, which has less noise than a
+    measure; else the value of the measure.
+    """
+    if candidate.ranker.loss != "logistic":
+        return value
+    losses = get_loss("logistic").value(np.where(test.y > 0, scores, -scores))
+    return -float(np.average(losses, weights=test.weight))

@@ -19,8 +19,9 @@ __all__ = ["learning_curve", "reason"]
 _SHARES = (0.25, 0.5, 1.0)
 # Gain of the measure from twice the rows, as a share of its value, below which it is negligible.
 _NEGLIGIBLE_GAIN = 0.01
-# Fewest folds, and fewest rows of the smaller class, for a learning curve; more folds are used for
-# linear models only, since fits of trees take most of the time of a search.
+# Fewest folds, and fewest rows of the smaller class, for a learning curve; more folds, and a quarter
+# of the rows, are used for linear models only, since fits of trees take most of the time of a
+# search.
 _MIN_FOLDS = 3
 _MIN_CLASS_ROWS = 30
 
@@ -37,7 +38,8 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
     n_folds = len(selected.measured)
     text += f", mean {search.measure.phrase} {means[position]:.4f} in {counted(n_folds, 'fold')}"
     others = [c for c in search.candidates if c is not selected]
-    complete = [c for c in others if c.dropped is None and len(c.measured) == n_folds]
+    needed = min(n_folds, search.n_folds)
+    complete = [c for c in others if c.dropped is None and len(c.measured) >= needed]
     same = [c for c in complete if c.family == selected.family]
     if same or (complete and selected.family == "linear"):
         text += f"; {_runner_up(search, selected, position, same or complete)}"
@@ -137,25 +139,26 @@ def learning_curve(search: Search, selected: Candidate, position: int) -> dict[s
     few = none | {"sentence": "There are too few rows to tell whether more data would help."}
     if len(folds) < _MIN_FOLDS or smallest < _MIN_CLASS_ROWS:
         return few
+    shares = _SHARES
     if selected.family in ("trees", "average"):
-        folds = folds[:_MIN_FOLDS]
+        folds, shares = folds[:_MIN_FOLDS], _SHARES[1:]
     points = Parallel(n_jobs=search.ranker.n_jobs, prefer="threads")(
-        delayed(_curve_of_fold)(search, selected, position, number) for number in folds
+        delayed(_curve_of_fold)(search, selected, position, number, shares) for number in folds
     )
     sizes, values = (np.array(part) for part in zip(*points, strict=True))
     sizes, values = sizes.mean(axis=0), values[np.isfinite(values).all(axis=1)]
     if len(values) < _MIN_FOLDS:
         return few
-    means, gains = values.mean(axis=0), values[:, 2] - values[:, 1]
+    means, gains = values.mean(axis=0), values[:, -1] - values[:, -2]
     gain, margin = float(gains.mean()), _margin(search, gains)
-    negligible = _NEGLIGIBLE_GAIN * abs(float(means[2]))
+    negligible = _NEGLIGIBLE_GAIN * abs(float(means[-1]))
     helps = gain > margin and gain > negligible / 10
     verdict = "more data would help" if helps else "more data would hardly help"
     if not helps and gain + margin > negligible:
         verdict = "these folds do not show whether more data would help"
     sentence = (
-        f"From {int(sizes[1]):,} to {int(sizes[2]):,} rows, {search.measure.phrase} goes from "
-        f"{means[1]:.4f} to {means[2]:.4f} ({gain:+.4f} ± {margin:.4f}): {verdict}."
+        f"From {int(sizes[-2]):,} to {int(sizes[-1]):,} rows, {search.measure.phrase} goes from "
+        f"{means[-2]:.4f} to {means[-1]:.4f} ({gain:+.4f} ± {margin:.4f}): {verdict}."
     )
     return {
         "rows": [int(size) for size in sizes],
@@ -167,14 +170,14 @@ def learning_curve(search: Search, selected: Candidate, position: int) -> dict[s
 
 
 def _curve_of_fold(
-    search: Search, selected: Candidate, position: int, number: int
+    search: Search, selected: Candidate, position: int, number: int, shares: tuple[float, ...]
 ) -> tuple[list[float], list[float]]:
     """Numbers of training rows and values of the measure; NaN where a fit is not possible."""
     split = search.splits[number]
     order = stratified_order(search.data.labels(split.train), np.random.default_rng(number))
     test = search.data.labels(split.test)
     sizes, values = [], []
-    for share in _SHARES[:-1]:
+    for share in shares[:-1]:
         rows = split.train[order[: max(2, int(share * order.size))]]
         sizes.append(float(rows.size))
         values.append(np.nan)

@@ -200,7 +200,7 @@ def _read_splits(
     if n_sets.any():
         tree = np.searchsorted(ensemble.first_node, inner, side="right") - 1
         first_set = np.cumsum(n_sets) - n_sets
-        ensemble.bits[inner] = np.where(number, -1, threshold.astype(np.int64) + first_set[tree])
+        ensemble.bits[inner] = np.where(number, -1.0, threshold + first_set[tree])
         _read_categories(trees, ensemble)
 
 
