@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -144,3 +145,19 @@ def test_an_onnx_graph_of_curves_has_the_same_scores(tmp_path):
     given |= {"seen": days.to_numpy()[:, None], "job": frame[["job"]].to_numpy(dtype=object)}
     found = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(["score"], given)[0][:, 0]
     assert_allclose(found, pipeline.decision_function(frame), atol=1e-6)
+
+
+def test_a_model_of_word_counts(tmp_path):
+    counts = sp.csr_matrix(np.random.default_rng(0).poisson(0.05, (120, 300)).astype(float))
+    y = np.asarray(counts[:, :50].sum(axis=1)).ravel() > 2
+    problem = read_problem(counts, y)
+    steps, X = problem.prepare(np.arange(120), 120, "tf-idf")
+    pipeline = Pipeline([("columns", steps), ("ranker", PointwiseRanker(alpha=1e-2).fit(X, y))])
+    expected = pipeline.decision_function(counts)
+    save_model(Model(pipeline, summary=problem.read_settings), tmp_path / "m.forerank")
+    model = load_model(tmp_path / "m.forerank")
+    assert_allclose(model.estimator.decision_function(counts), expected)
+    assert_allclose(to_sklearn(model).decision_function(counts), expected)
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="tf-idf of a matrix cannot be exported"):
+        save_onnx(model, tmp_path / "m.onnx")

@@ -79,10 +79,11 @@ def _weight_table(result: Any, n_shown: int) -> Table:
         for name, spread in list(result.importance.items())[:n_shown]:
             table.add_row(escape(name), f"{spread:.4f}")
         return table
-    title = f"The largest of {len(result.weights):,} weights"
-    table = output.titled_table(title, "column", "weight")
+    title = f"The largest of {len(result.weights):,} {result.kind}s"
+    table = output.titled_table(title, "column", result.kind)
+    sign = "+" if result.kind == "weight" else ""
     for each in result.weights[:n_shown]:
-        table.add_row(escape(each.name), f"{each.weight:+.4f}")
+        table.add_row(escape(each.name), f"{each.weight:{sign}.4f}")
     return table
 
 

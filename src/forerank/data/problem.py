@@ -25,6 +25,7 @@ from sklearn.utils import check_array
 
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
+from forerank._validation import check_choice
 from forerank.data.checks import DataWarning, check_rows
 from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.forms import ColumnForms, FormColumns
@@ -112,16 +113,19 @@ class RankingProblem:
         return ("plain", "tf-idf") if holds_counts(self.rows) else ("plain",)
 
     def steps(self, forms: str | Sequence[str] = "plain") -> Any:
-        """The transformer of the columns into some of `forms`, not fitted; others are ignored."""
-        forms = [forms] if isinstance(forms, str) else forms
+        """The transformer of the columns into one of `forms`, or into several (`FormColumns`), not
+        fitted. Of several, those that there are not are ignored; if "plain" is left alone, it is
+        the transformer of that.
+        """
+        if isinstance(forms, str):
+            return self._steps(forms)
         steps = {form: self._steps(form) for form in forms if form in self.forms}
-        if len(steps) > 1:
-            return FormColumns(steps)
-        return next(iter(steps.values()), self._steps("plain"))
+        return FormColumns(steps) if set(steps) - {"plain"} else self._steps("plain")
 
     def _steps(self, form: str) -> Any:
         if self.plan is not None:
             return self.plan.transformer(form)
+        check_choice("form", form, self.forms)
         if form == "tf-idf":
             return WordCounts()
         if sp.issparse(self.rows):
@@ -133,7 +137,7 @@ class RankingProblem:
         self, order: Index, n_train: int, forms: str | Sequence[str] = "plain"
     ) -> tuple[Any, Any]:
         """The transformer fitted on the first `n_train` rows of an order, and the matrix of all, or
-        `ColumnForms` if several forms are asked for.
+        `ColumnForms` if several forms are asked for; see `steps`.
         """
         steps = self.steps(forms)
         if self.plan is not None:

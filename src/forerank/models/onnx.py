@@ -11,6 +11,7 @@ from forerank._typing import Vector
 from forerank.data.additive_columns import AdditiveColumns
 from forerank.data.files import opened_atomically
 from forerank.data.transformers import CategoryColumns, NumberColumns, TextColumn, one_hot_columns
+from forerank.data.word_counts import WordCounts
 from forerank.models.file import Model
 from forerank.models.onnx_curves import curve_terms
 from forerank.models.onnx_graph import Graph
@@ -153,6 +154,10 @@ def _matrix_term(build: Graph, steps: Any, coef: Vector) -> str:
     X = build.input("X", width=coef.size)
     if isinstance(steps, MaxAbsScaler):
         return build.add("MatMul", [X, build.constant((coef / steps.scale_)[:, None])])
+    if isinstance(steps, WordCounts):
+        raise ValueError(
+            "The tf-idf of a matrix cannot be exported to ONNX; fit the model on plain columns."
+        )
     imputer, scaler = steps[0], steps[1]
     centred = build.centred(X, imputer.statistics_[None, :], scaler.mean_[None, :])
     return build.add("MatMul", [centred, build.constant((coef / scaler.scale_)[:, None])])

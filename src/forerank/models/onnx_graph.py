@@ -44,6 +44,12 @@ class Graph:
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
+    def cast(self, name: str) -> str:
+        """Booleans as doubles."""
+        from onnx import TensorProto
+
+        return self.add("Cast", [name], to=TensorProto.DOUBLE)
+
     def centred(self, name: str, fill: Any, mean: Any) -> str:
         """Values minus their mean, with `fill` for values that are not finite."""
         zero = self.add("Sub", [name, name])  # NaN for NaN and for infinite values

@@ -145,7 +145,7 @@ class SumScorer:
 
     def __call__(self, frame: Any) -> Vector:
         """Scores of the rows of a frame."""
-        return sum((w * scorer(frame) for w, scorer in self.parts), np.float64(self.constant))
+        return np.sum([w * scorer(frame) for w, scorer in self.parts], axis=0) + self.constant
 
     @property
     def intercept(self) -> float:

@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 
 from forerank._text import listed
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
+from forerank.data.word_counts import WordCounts
 from forerank.models.file import Model
 from forerank.models.scoring import linear_steps, score_parts
 
@@ -38,6 +39,8 @@ def to_sklearn(model: Model) -> Pipeline:
     classifier.n_iter_ = 0
     if isinstance(steps, TableColumns):
         steps = _column_transformer(steps, model.columns)
+    elif isinstance(steps, WordCounts):
+        steps = steps.tfidf_
     return Pipeline([("columns", steps), ("ranker", classifier)])
 
 

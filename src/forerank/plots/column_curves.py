@@ -126,6 +126,8 @@ def _draw_line(ax: Any, curve: Curve, limits: tuple[float, float]) -> None:
         locator = AutoDateLocator(maxticks=6)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    else:
+        ax.locator_params(axis="x", nbins=5)
     ax.set_ylim(limits)
     ax.set_ylabel("adds to the score")
 

@@ -62,8 +62,8 @@ class ScoreAverage(BaseEstimator):
     def decision_function(self, X: Any) -> Vector:
         """Scores of the rows of a matrix, or of `ColumnForms`."""
         parts = zip(self.estimators, self.forms, self.weights, strict=True)
-        terms = (w * each.decision_function(in_form(X, form)) for each, form, w in parts)
-        return sum(terms, start=np.float64(self.intercept))
+        terms = [w * each.decision_function(in_form(X, form)) for each, form, w in parts]
+        return np.sum(terms, axis=0) + self.intercept
 
 
 def estimator_scores(estimator: Any, form: str, X: Any) -> Vector:

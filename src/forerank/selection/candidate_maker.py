@@ -71,7 +71,8 @@ class CandidateMaker:
         linear = {name: each for name, each in rankers.items() if not METHODS[name].trees}
         on_maps = list(linear.items())[:2]
         made: list[tuple[str, str, str, str | None, Any]] = []
-        if "linear" in self._families or self._ranker.methods != "auto":
+        explicit = self._ranker.methods != "auto"
+        if "linear" in self._families or explicit:
             made += [("linear", name, "plain", None, each) for name, each in linear.items()]
         if "linear" in self._families and "tf-idf" in self._forms:
             made += [("linear", name, "tf-idf", None, clone(each)) for name, each in on_maps]
@@ -129,9 +130,9 @@ class CandidateMaker:
 
     def _tree_names(self) -> list[str]:
         """Names of the methods of trees to try; one of them where LightGBM is not installed."""
-        X = in_form(self._data.X, "trees" if "trees" in self._forms else "plain")
         if "trees" not in self._families:
             return []
+        X = in_form(self._data.X, "trees" if "trees" in self._forms else "plain")
         if sp.issparse(X) and X.shape[1] > _MOST_SPARSE_COLUMNS:
             self.notes.append(
                 f"trees were not tried on {X.shape[1]:,} sparse columns, of which a split looks at "
@@ -142,8 +143,8 @@ class CandidateMaker:
         if has_lightgbm():
             return names
         self.notes.append(
-            "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, without "
-            f"{' and '.join(names[1:])}"
+            "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, "
+            f"without {' and '.join(names[1:])}"
         )
         return names[:1]
 

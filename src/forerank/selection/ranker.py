@@ -252,22 +252,26 @@ class Ranker(BaseRanker):
         self.best_score_ = float(selected.means[position])
         self.cv_results_ = search.table()
         self.reason_ = reason(search, selected, position)
-        parts = search.parts if selected.family == "average" else [(selected, position)]
-        self.best_alpha_ = self.best_rounds_ = None
-        pieces = []
-        for candidate, place in parts:
-            piece = Piece(candidate.form, search.maps.get(candidate.map), candidate.ranker)
-            pieces.append(piece.copy())
-            value = candidate.grid[place]
-            if candidate.parameter == "rounds":
-                self.best_rounds_ = int(value)
-                pieces[-1].ranker.set_params(rounds=self.best_rounds_, n_jobs=self.n_jobs)
-            else:
-                self.best_alpha_ = float(value)
-                pieces[-1].ranker.set_params(alpha=self.best_alpha_)
+        pieces = self._selected_pieces(search, selected, position)
         self.forms_ = tuple(piece.form for piece in pieces)
         self._fit_selected(pieces, search.weights, data)
         return self
+
+    def _selected_pieces(self, search: Search, selected: Any, position: int) -> list[Piece]:
+        """What is to be fitted on all rows, with the values that were selected."""
+        self.best_alpha_ = self.best_rounds_ = None
+        pieces = []
+        for candidate, place in search.parts_of(selected, position):
+            feature_map = None if candidate.map is None else search.maps[candidate.map]
+            piece = Piece(candidate.form, feature_map, candidate.ranker).copy()
+            if candidate.parameter == "rounds":
+                self.best_rounds_ = int(candidate.grid[place])
+                piece.ranker.set_params(rounds=self.best_rounds_, n_jobs=self.n_jobs)
+            else:
+                self.best_alpha_ = float(candidate.grid[place])
+                piece.ranker.set_params(alpha=self.best_alpha_)
+            pieces.append(piece)
+        return pieces
 
     def refit(
         self,
@@ -277,16 +281,7 @@ class Ranker(BaseRanker):
         qid: ArrayLike | None = None,
     ) -> Self:
         """Fit the selected method, with its penalty or number of rounds, on other rows; the results
-        of the search stay.
-
-        Parameters
-        ----------
-        X, y, sample_weight, qid
-            As in `fit`.
-
-        Returns
-        -------
-        self
+        of the search stay. Parameters as in `fit`.
         """
         check_is_fitted(self)
         before = dict(vars(self))
@@ -341,8 +336,8 @@ class Ranker(BaseRanker):
         self.best_estimator_ = fit_pieces(pieces, weights, data, self.scale)
         if self.calibrate:
             self._calibrate(pieces, weights, data)
-        ranker = None if isinstance(self.best_estimator_, ScoreAverage) else pieces[0].ranker
-        if pieces[0].feature_map is None and hasattr(ranker, "coef_"):
+        ranker = pieces[0].ranker
+        if len(pieces) == 1 and pieces[0].feature_map is None and hasattr(ranker, "coef_"):
             w = ranker.coef_[0].copy()
             shift = 0.0
             scaler = self.best_estimator_.named_steps.get("scale")
@@ -356,10 +351,11 @@ class Ranker(BaseRanker):
         """The forms of columns that the search compares, of those that there are."""
         if self.methods == "auto":
             forms = {"linear": ("plain", "tf-idf"), "additive": ("additive",), "trees": ("trees",)}
-            return tuple(f for name in check_families(self.families) for f in forms.get(name, ()))
+            needed = [f for name in check_families(self.families) for f in forms.get(name, ())]
+            return tuple(needed if not self.maps or "plain" in needed else ["plain", *needed])
         names = [self.methods] if isinstance(self.methods, str) else self.methods
-        trees = {METHODS[resolve_method(name)].trees for name in names}
-        return ("plain", "trees") if trees == {False, True} else ("trees" if True in trees else "plain",)
+        has_trees = any(METHODS[resolve_method(name)].trees for name in names)
+        return ("plain", "trees") if has_trees else ("plain",)
 
     # --- Probabilities ---
 

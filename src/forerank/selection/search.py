@@ -174,10 +174,12 @@ class Search:
     def _keep_best_trees(self) -> None:
         """Drop all trees but the best."""
         best = self.best_of("trees")
-        for candidate in self.candidates if best else []:
-            if candidate.family == "trees" and candidate.dropped is None and candidate is not best[0]:
-                folds = f"the first {_FOLDS_OF_ALL_TREES} folds"
-                candidate.dropped = f"behind {best[0].name} on {folds}"
+        if best is None:
+            return
+        where = f"the first {_FOLDS_OF_ALL_TREES} folds"
+        for candidate in self.candidates:
+            if candidate.family == "trees" and candidate is not best[0]:
+                candidate.dropped = candidate.dropped or f"behind {best[0].name} on {where}"
 
     def _trial(self) -> None:
         """Drop candidates that are clearly worse on a sample of the training rows of a fold."""
@@ -409,7 +411,7 @@ class Search:
         others have, because the time was up, are removed.
         """
         known = {
-            name: set(np.flatnonzero(np.isfinite(c.results[:, position])))
+            name: set(np.flatnonzero(np.isfinite(c.results[:, position])).tolist())
             for name, (c, position) in found.items()
         }
         first = set(range(self.n_folds))
@@ -417,6 +419,10 @@ class Search:
         for name in [name for name, folds in known.items() if len(folds & first) < most]:
             del found[name], known[name]
         return sorted(set.intersection(*known.values()))
+
+    def parts_of(self, selected: Candidate, position: int) -> list[tuple[Candidate, int]]:
+        """The selected candidate with the position of its value, or the parts of the average."""
+        return self.parts if selected.family == "average" else [(selected, position)]
 
     def curve(self, candidate: Candidate) -> Vector:
         """The values by which those of the parameter and candidates are compared."""

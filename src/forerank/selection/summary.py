@@ -19,9 +19,8 @@ __all__ = ["learning_curve", "reason"]
 _SHARES = (0.25, 0.5, 1.0)
 # Gain of the measure from twice the rows, as a share of its value, below which it is negligible.
 _NEGLIGIBLE_GAIN = 0.01
-# Fewest folds, and fewest rows of the smaller class, for a learning curve; more folds, and a quarter
-# of the rows, are used for linear models only, since fits of trees take most of the time of a
-# search.
+# Fewest folds, and fewest rows of the smaller class, for a learning curve. Only linear models have
+# more folds and a quarter of the rows, since fits of trees take most of the time of a search.
 _MIN_FOLDS = 3
 _MIN_CLASS_ROWS = 30
 
@@ -67,10 +66,9 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
 
 def _value(search: Search, selected: Candidate, position: int) -> str:
     """The value of the parameter that is tuned, of each part of an average, in parentheses."""
-    parts = search.parts if selected.family == "average" else [(selected, position)]
     values = [
         f"alpha {c.grid[k]:.3g}" if c.parameter == "alpha" else counted(int(c.grid[k]), "round")
-        for c, k in parts
+        for c, k in search.parts_of(selected, position)
     ]
     return f" ({', '.join(values)})"
 
@@ -139,7 +137,7 @@ def learning_curve(search: Search, selected: Candidate, position: int) -> dict[s
     few = none | {"sentence": "There are too few rows to tell whether more data would help."}
     if len(folds) < _MIN_FOLDS or smallest < _MIN_CLASS_ROWS:
         return few
-    shares = _SHARES
+    shares: tuple[float, ...] = _SHARES
     if selected.family in ("trees", "average"):
         folds, shares = folds[:_MIN_FOLDS], _SHARES[1:]
     points = Parallel(n_jobs=search.ranker.n_jobs, prefer="threads")(
@@ -194,7 +192,6 @@ def _curve_of_fold(
 
 def _scores(search: Search, selected: Candidate, position: int, split: Split) -> Vector:
     """Test scores of a fit on the training rows of a split."""
-    if selected.family != "average":
-        return fresh_scores(selected, position, *search.rows.of(selected, split))
-    parts = [fresh_scores(c, place, *search.rows.of(c, split)) for c, place in search.parts]
-    return np.column_stack(parts) @ search.weights
+    parts = search.parts_of(selected, position)
+    scores = [fresh_scores(c, place, *search.rows.of(c, split)) for c, place in parts]
+    return np.column_stack(scores) @ search.weights if len(scores) > 1 else scores[0]

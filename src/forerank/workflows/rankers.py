@@ -133,14 +133,12 @@ def measured_depths(model: Any) -> list[int]:
     return [10, 100, *([int(k)] if kind in ("recall", "ndcg") else [])]
 
 
-def column_forms(model: Any) -> tuple[str, ...]:
-    """The forms of the columns of a table that an estimator is fitted on; those that it takes, for
-    a fitted `Ranker`.
+def column_forms(model: Any) -> str | tuple[str, ...]:
+    """The form of the columns that an estimator is fitted on, or several forms, between which a
+    `Ranker` chooses; those that it takes, for a fitted one.
     """
-    if isinstance(model, estimators.BoostedRanker):
-        return ("trees",)
     if not isinstance(model, Ranker):
-        return ("plain",)
+        return "trees" if isinstance(model, estimators.BoostedRanker) else "plain"
     return model.forms_ if hasattr(model, "best_estimator_") else model.needed_forms()
 
 
@@ -153,7 +151,7 @@ def with_categories(model: Any, steps: Any) -> Any:
 
 def columns_used(steps: Any, fitted: Any) -> Any:
     """The fitted transformer without the forms that a fitted ranker does not take."""
-    return steps.only(column_forms(fitted)) if isinstance(steps, FormColumns) else steps
+    return steps.only(fitted.forms_) if isinstance(steps, FormColumns) else steps
 
 
 def plain_params(model: Any) -> dict[str, Any]:

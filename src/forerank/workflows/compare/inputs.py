@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from forerank._typing import Index, Vector
-from forerank.data.forms import ColumnForms
 from forerank.data.problem import RankingProblem, first_rows
 
 __all__ = ["data_settings", "digest_of", "fold_inputs", "with_integer_labels"]
@@ -28,11 +27,12 @@ def fold_inputs(problem: RankingProblem, train: Index, test: Index, form: str) -
 
     "prepared": columns transformed, fitted on the training rows; "missing": the same with missing
     numbers as NaN, and a matrix unchanged; "raw": rows unchanged, for a pipeline; or names of forms
-    of `ColumnPlan.transformer`, joined by "+", for `ColumnForms` of a table.
+    of `RankingProblem.forms`, joined by "+".
     """
     rows, is_table = problem.rows, problem.plan is not None
-    if form not in ("prepared", "missing", "raw") and is_table:
-        return _column_forms(problem, train, test, form.split("+"))
+    if form not in ("prepared", "missing", "raw"):
+        _, X = problem.prepare(np.concatenate([train, test]), train.size, form.split("+"))
+        return first_rows(X, train.size), X[train.size :]
     if form == "raw" and is_table:
         return rows.iloc[train], rows.iloc[test]
     if form == "raw" or (form == "missing" and not is_table):
@@ -42,15 +42,6 @@ def fold_inputs(problem: RankingProblem, train: Index, test: Index, form: str) -
     if form == "missing" and not sp.issparse(matrix):
         _restore_missing(matrix, steps, rows, order)
     return first_rows(matrix, train.size), matrix[train.size :]
-
-
-def _column_forms(
-    problem: RankingProblem, train: Index, test: Index, forms: list[str]
-) -> tuple[ColumnForms, ColumnForms]:
-    steps, X = problem.prepare(np.concatenate([train, test]), train.size, forms)
-    if not isinstance(X, ColumnForms):
-        X = ColumnForms({forms[0]: X}, list(getattr(steps, "categorical_", [])))
-    return first_rows(X, train.size), X[train.size :]
 
 
 def _restore_missing(matrix: Vector, steps: Any, frame: Any, order: Index) -> None:

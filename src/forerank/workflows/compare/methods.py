@@ -220,8 +220,9 @@ def _from_others(name: str, params: dict[str, Any], scorer: _Scorer, graded: boo
 
 
 def _form(estimator: Any) -> str:
-    if (forms := column_forms(estimator)) != ("plain",):
-        return "+".join(forms)
+    forms = column_forms(estimator)
+    if forms != "plain":
+        return forms if isinstance(forms, str) else "+".join(forms)
     nested = getattr(estimator, "estimator", None)
     if isinstance(estimator, Pipeline) or isinstance(nested, Pipeline):
         return "raw"
