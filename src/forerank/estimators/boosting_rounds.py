@@ -16,8 +16,10 @@ _STEP, _GROWTH = 5, 0.1
 # Boosting ends when the best number of rounds so far is exceeded by this share and these rounds.
 _PATIENCE_SHARE, _PATIENCE_ROUNDS = 0.5, 50
 # The curve is flat and its maximum is noise: of the numbers of rounds whose mean is within so many
-# standard errors (of the difference between folds) of the best one, the middle one is taken. On
-# made data of 300 to 1,000 rows it had a higher AUC on new rows than the best or the fewest.
+# standard errors (of the difference between folds) of the best one, the middle one is taken. Of six
+# such rules on four made data sets, eight seeds each, it was among the best by small margins (AUC
+# +.001 to +.004 against the best round on 300 and 1,000 rows, none on 2,000); 100 rounds, not
+# chosen at all, were better by .002 to .008 on up to 1,000 rows.
 _STANDARD_ERRORS = 0.5
 
 # Measure of given rows: function(rows, scores).
