@@ -12,9 +12,9 @@ from forerank.trees.growth import GrowthSettings, TrainingRows
 
 __all__ = ["LightGBMGrower", "import_error", "read_booster"]
 
-# Smallest curvature of a leaf. The curvature of a row is p (1 - p) for the logistic loss: after some
-# rounds p is 1e-6 for most rows where positives are rare, and LightGBM's own 0.001 would need a
-# thousand of them. The penalty l2 keeps the values of such leaves small.
+# Smallest curvature of a leaf. The curvature of a row is p (1 - p) for the logistic loss: after
+# some rounds p is 1e-6 for most rows where positives are rare, and LightGBM's own 0.001 would need
+# a thousand of them. The penalty l2 keeps the values of such leaves small.
 _MIN_CURVATURE = 1e-9
 # Rounds in a row without a split after which boosting ends; a round may fail by the columns that
 # were drawn for it.
