@@ -14,7 +14,7 @@ from forerank.models.explain import explain
 
 FILES = Path(__file__).parents[1] / "model_files" / "0.1"
 # Estimators that version 0.1 did not have.
-NEWER = {"AdditiveFeatures", "CombinedRanker", "PNormPush"}
+NEWER = {"AdditiveFeatures", "BoostedRanker", "CombinedRanker", "PNormPush"}
 KNOWN = json.loads((FILES / "scores.json").read_text())
 
 

@@ -73,6 +73,24 @@ class TestLightGBM:
         booster = self.booster(X, y, n_trees=5, categories=())
         assert_array_equal(read_booster(booster).scores(X), raw_scores(booster, X))
 
+    def test_trees_without_a_split_among_others(self):
+        from forerank.trees.lightgbm import read_model
+
+        def trees(booster):
+            text = booster.model_to_string()
+            return text[text.index("\nTree=0") : text.index("end of trees")]
+
+        X, y = mixed_rows(200)
+        flat = self.booster(X, y, 1, min_data_in_leaf=150, boost_from_average=False)
+        grown = self.booster(X, y, 3)
+        ensemble = read_model(trees(flat) + trees(grown) + trees(flat), 4)
+        assert ensemble.n_trees == 5
+        assert ensemble.problem() is None
+        expected = raw_scores(grown, X) + 2.0 * raw_scores(flat, X)
+        assert_allclose(ensemble.scores(X), expected, rtol=1e-12)
+        assert read_model(trees(flat), 4).n_trees == 1
+        assert read_model("", 4).n_trees == 0
+
     def test_boosters_that_have_no_arrays(self):
         from forerank.trees.lightgbm import read_booster
 

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forerank._kernels import n_threads
 from forerank._typing import Index, Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights, is_integer
-from forerank.data.folds import TooFewRowsError, make_folds
 from forerank.estimators.base import (
     GraphRanker,
     available_or_remedy,
@@ -79,9 +78,9 @@ class BoostedRanker(GraphRanker):
     max_features : float, default=0.8
         Share of the columns that are drawn for every tree (every node, with scikit-learn).
     rounds : int, "cv" or "early_stopping", default="cv"
-        Number of trees. "cv": the fewest whose mean measure over folds is within noise of the best;
-        "early_stopping": the best on one fifth of the rows. Then all rows are used. Where there are
-        too few rows to split, 100.
+        Number of trees. "cv": the middle of those whose mean measure over folds is within noise of
+        the best; "early_stopping": the best on one fifth of the rows. Then all rows are used. Where
+        there are too few rows to split, 100.
     max_rounds : int, default=1000
         Most rounds that are tried.
     metric : str, default="auc"
@@ -146,7 +145,7 @@ class BoostedRanker(GraphRanker):
     >>> from sklearn.metrics import roc_auc_score
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> ranker = BoostedRanker(rounds=50, n_jobs=1, random_state=0).fit(X[::2], y[::2])
-    >>> bool(roc_auc_score(y[1::2], ranker.decision_function(X[1::2])) > 0.98)
+    >>> bool(roc_auc_score(y[1::2], ranker.decision_function(X[1::2])) > 0.97)
     True
     """
 
@@ -299,6 +298,8 @@ class BoostedRanker(GraphRanker):
         """The number of rounds, and the curve that it was chosen from."""
         if is_integer(self.rounds):
             return int(self.rounds), None
+        from forerank.data.folds import TooFewRowsError, make_folds  # loads much of scikit-learn
+
         one = self.rounds == "early_stopping"
         try:
             folds = make_folds(

@@ -15,8 +15,11 @@ __all__ = ["RoundsCurve", "choose_rounds", "round_grid"]
 _STEP, _GROWTH = 5, 0.1
 # Boosting ends when the best number of rounds so far is exceeded by this share and these rounds.
 _PATIENCE_SHARE, _PATIENCE_ROUNDS = 0.5, 50
-# The fewest rounds are taken whose mean is within so many standard errors (of the difference
-# between folds) of the best one: half of one, as the curve is flat and its maximum is noise.
+# The curve is flat and its maximum is noise: of the numbers of rounds whose mean is within so many
+# standard errors (of the difference between folds) of the best one, the middle one is taken. Of six
+# such rules on four made data sets, eight seeds each, it was among the best by small margins (AUC
+# +.001 to +.004 against the best round on 300 and 1,000 rows, none on 2,000); 100 rounds, not
+# chosen at all, were better by .002 to .008 on up to 1,000 rows.
 _STANDARD_ERRORS = 0.5
 
 # Measure of given rows: function(rows, scores).
@@ -115,4 +118,5 @@ def _chosen(rounds: Index, values: Vector) -> RoundsCurve:
     noise = lost.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(rounds.size)
     near = lost.mean(axis=1) <= _STANDARD_ERRORS * noise
     near[best] = True
-    return RoundsCurve(rounds, values, int(rounds[int(np.argmax(near))]))
+    within = np.flatnonzero(near)
+    return RoundsCurve(rounds, values, int(rounds[within[within.size // 2]]))

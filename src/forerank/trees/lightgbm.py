@@ -1,22 +1,20 @@
 """Trees grown by LightGBM, read into arrays."""
 
 import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from forerank._typing import Vector
 from forerank.trees.ensemble import TreeEnsemble
 from forerank.trees.growth import GrowthSettings, TrainingRows
 
 __all__ = ["LightGBMGrower", "import_error", "read_booster"]
 
-# Smallest curvature of a leaf. The curvature of a row is p (1 - p) for the logistic loss: with
-# 0.2 % positives, LightGBM's own 0.001 would still do, but not after some rounds, when p is 1e-6
-# for most rows. The penalty l2 keeps the values of such leaves small.
+# Smallest curvature of a leaf. The curvature of a row is p (1 - p) for the logistic loss: after
+# some rounds p is 1e-6 for most rows where positives are rare, and LightGBM's own 0.001 would need
+# a thousand of them. The penalty l2 keeps the values of such leaves small.
 _MIN_CURVATURE = 1e-9
 # Rounds in a row without a split after which boosting ends; a round may fail by the columns that
 # were drawn for it.
@@ -24,8 +22,8 @@ _MOST_FAILURES = 10
 # Rows below which a category is not split off by itself, and the share of the rows that replaces it
 # for small data.
 _ROWS_OF_CATEGORY, _SHARE_OF_CATEGORY = 100, 0.02
-# Bits of LightGBM's decision_type: a category, missing values to the left, and NaN is missing.
-_IS_CATEGORY, _DEFAULT_LEFT, _NAN_IS_MISSING = 1, 2, 8
+# Bits of LightGBM's decision_type: a category, missing values to the left, and what is missing.
+_IS_CATEGORY, _DEFAULT_LEFT, _ZERO_IS_MISSING, _NAN_IS_MISSING = 1, 2, 4, 8
 
 
 def import_error() -> str | None:
@@ -123,65 +121,95 @@ def read_booster(booster: Any) -> TreeEnsemble:
 
 
 def read_model(text: str, n_features: int) -> TreeEnsemble:
-    """The trees of a model as LightGBM writes it."""
-    trees = [_read_tree(fields, n_features) for fields in _fields_of_trees(text)]
-    return TreeEnsemble.joined(trees or [TreeEnsemble.empty(n_features)])
-
-
-def _fields_of_trees(text: str) -> Iterator[dict[str, str]]:
-    body = text.partition("end of trees")[0]
-    for tree in body.split("\nTree=")[1:]:
-        lines = tree.split("\n")[1:]
-        yield dict(line.split("=", 1) for line in lines if line)
-
-
-def _numbers(fields: dict[str, str], name: str, kind: Any) -> NDArray[Any]:
-    return np.array(fields[name].split(" "), dtype=kind)
-
-
-def _read_tree(fields: dict[str, str], n_features: int) -> TreeEnsemble:
-    """A tree with its inner nodes first, as LightGBM numbers them, and then its leaves."""
-    n_leaves = int(fields["num_leaves"])
-    n_inner = n_leaves - 1
-    tree = _leaves(n_features, n_inner, _numbers(fields, "leaf_value", float))
-    if fields.get("is_linear", "0") != "0":
+    """The trees of a model as LightGBM writes it: inner nodes first, as it numbers them, then the
+    leaves of each tree.
+    """
+    body = text.partition("end of trees")[0].split("\nTree=")[1:]
+    if not body:
+        return TreeEnsemble.empty(n_features)
+    trees = _Fields(body)
+    if trees.numbers("is_linear", np.int64).any():
         raise ValueError("The booster has trees with linear leaves, which are not supported.")
-    if n_inner == 0:
-        return tree
-    tree.feature[:n_inner] = _numbers(fields, "split_feature", int)
-    tree.gain[:n_inner] = _numbers(fields, "split_gain", float)
-    tree.cover[:n_inner] = _numbers(fields, "internal_count", float)
-    tree.cover[n_inner:] = _numbers(fields, "leaf_count", float)
-    for name, children in (("left_child", tree.left), ("right_child", tree.right)):
-        child = _numbers(fields, name, int)
-        children[:n_inner] = np.where(child >= 0, child, n_inner - 1 - child)
-    threshold = _numbers(fields, "threshold", float)
-    kind = _numbers(fields, "decision_type", int)
-    if np.any(kind & 4):
+    n_leaves = trees.numbers("num_leaves", np.int64)
+    n_inner, first = n_leaves - 1, np.cumsum([0, *(2 * n_leaves - 1)])
+    ensemble = _without_splits(n_features, first)
+    inner, leaf = _places(first[:-1], n_inner), _places(first[:-1] + n_inner, n_leaves)
+    ensemble.value[leaf] = trees.numbers("leaf_value", np.float64)
+    # Some versions do not write the number of rows of a tree without a split.
+    has_count = np.repeat(trees.sizes("leaf_count") > 0, n_leaves)
+    ensemble.cover[leaf[has_count]] = trees.numbers("leaf_count", np.float64)
+    if inner.size:
+        _read_splits(trees, ensemble, inner, np.repeat(n_inner, n_inner))
+    return ensemble
+
+
+class _Fields:
+    """The lines "name=values" of several trees."""
+
+    def __init__(self, trees: list[str]) -> None:
+        self._lines = [
+            dict(line.split("=", 1) for line in tree.split("\n")[1:] if line) for tree in trees
+        ]
+
+    def numbers(self, name: str, kind: Any) -> NDArray[Any]:
+        """The values of all trees, one tree after another."""
+        return np.fromstring(" ".join(lines.get(name, "") for lines in self._lines), kind, sep=" ")
+
+    def sizes(self, name: str) -> NDArray[np.int64]:
+        """The number of values of each tree."""
+        return np.array([len(lines.get(name, "").split()) for lines in self._lines])
+
+
+def _places(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers first[t], first[t] + 1, ... of each tree, sizes[t] of them."""
+    return np.arange(sizes.sum()) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+
+
+def _without_splits(n_features: int, first: NDArray[np.int64]) -> TreeEnsemble:
+    """Nodes that are all leaves of value zero."""
+    n = int(first[-1])
+    ensemble = TreeEnsemble.empty(n_features)
+    ensemble.feature, ensemble.bits = (np.full(n, -1, dtype=np.int32) for _ in range(2))
+    ensemble.left, ensemble.right = (np.zeros(n, dtype=np.int32) for _ in range(2))
+    ensemble.missing_left, ensemble.cover = np.zeros(n, dtype=bool), np.ones(n)
+    ensemble.threshold, ensemble.gain, ensemble.value = (np.zeros(n) for _ in range(3))
+    ensemble.first_node = first.astype(np.int64)
+    return ensemble
+
+
+def _read_splits(
+    trees: _Fields, ensemble: TreeEnsemble, inner: NDArray[np.int64], n_inner: NDArray[np.int64]
+) -> None:
+    """Fill the inner nodes; `n_inner` has the number of them in the tree of each."""
+    kind = trees.numbers("decision_type", np.int64)
+    if np.any(kind & _ZERO_IS_MISSING):
         raise ValueError("The booster takes zeros for missing values, which is not supported.")
+    ensemble.feature[inner] = trees.numbers("split_feature", np.int64)
+    ensemble.gain[inner] = trees.numbers("split_gain", np.float64)
+    ensemble.cover[inner] = trees.numbers("internal_count", np.float64)
+    for name, children in (("left_child", ensemble.left), ("right_child", ensemble.right)):
+        child = trees.numbers(name, np.int64)
+        children[inner] = np.where(child >= 0, child, n_inner - 1 - child)
+    threshold = trees.numbers("threshold", np.float64)
     number = kind & _IS_CATEGORY == 0
-    tree.threshold[:n_inner] = np.where(number, threshold, 0.0)
+    ensemble.threshold[inner] = np.where(number, threshold, 0.0)
     # Where a column had no missing values, LightGBM scores NaN as zero.
-    missing = kind & _NAN_IS_MISSING > 0
-    to_left = np.where(missing, kind & _DEFAULT_LEFT > 0, threshold >= 0.0)
-    tree.missing_left[:n_inner] = number & to_left
-    if int(fields["num_cat"]):
-        tree.bits[:n_inner] = np.where(number, -1.0, threshold).astype(np.int32)
-        tree.first_word = _numbers(fields, "cat_boundaries", np.int64)
-        tree.words = _numbers(fields, "cat_threshold", np.uint32)
-    return tree
+    to_left = np.where(kind & _NAN_IS_MISSING > 0, kind & _DEFAULT_LEFT > 0, threshold >= 0.0)
+    ensemble.missing_left[inner] = number & to_left
+    n_sets = trees.numbers("num_cat", np.int64)
+    if n_sets.any():
+        tree = np.searchsorted(ensemble.first_node, inner, side="right") - 1
+        first_set = np.cumsum(n_sets) - n_sets
+        ensemble.bits[inner] = np.where(number, -1.0, threshold + first_set[tree])
+        _read_categories(trees, ensemble)
 
 
-def _leaves(n_features: int, n_inner: int, values: Vector) -> TreeEnsemble:
-    """A tree of leaves, behind inner nodes that are not filled yet."""
-    n_nodes = n_inner + values.size
-    tree = TreeEnsemble.empty(n_features)
-    tree.feature = np.full(n_nodes, -1, dtype=np.int32)
-    tree.bits = np.full(n_nodes, -1, dtype=np.int32)
-    tree.left, tree.right = np.zeros(n_nodes, dtype=np.int32), np.zeros(n_nodes, dtype=np.int32)
-    tree.missing_left = np.zeros(n_nodes, dtype=bool)
-    tree.threshold, tree.gain, tree.value = (np.zeros(n_nodes) for _ in range(3))
-    tree.cover = np.ones(n_nodes)
-    tree.value[n_inner:] = values
-    tree.first_node = np.array([0, n_nodes], dtype=np.int64)
-    return tree
+def _read_categories(trees: _Fields, ensemble: TreeEnsemble) -> None:
+    """Fill the bit sets. Each tree has its own boundaries, from zero to its number of words."""
+    bounds = trees.numbers("cat_boundaries", np.int64)
+    sizes = np.diff(bounds)
+    within = np.ones(bounds.size, dtype=bool)
+    counts = trees.sizes("cat_boundaries")
+    within[(np.cumsum(counts) - 1)[counts > 0]] = False  # from one tree to the next
+    ensemble.first_word = np.concatenate([[0], np.cumsum(sizes[within[:-1]])]).astype(np.int64)
+    ensemble.words = trees.numbers("cat_threshold", np.int64).astype(np.uint32)

@@ -20,8 +20,8 @@ from forerank.models import Model
 from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
 from forerank.workflows.rankers import (
+    available_forms,
     check_groups,
-    column_forms,
     columns_used,
     make_ranker,
     measured_depths,
@@ -210,7 +210,7 @@ def _fit_rows(
     if selected is None:
         selected = _selected_on_sample(problem, model, train)
     fitted = clone(model) if selected is None else selected
-    prepared, X = problem.prepare(order, n_train, column_forms(fitted))
+    prepared, X = problem.prepare(order, n_train, available_forms(fitted, problem))
     if last:
         problem.forget_rows()
     fitted = with_categories(fitted, prepared)
@@ -233,7 +233,7 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
     some = rows[stratified_sample(problem.y[rows], groups, size, seed)]
     if some.size == rows.size:
         return None
-    X = problem.prepare(some, some.size, column_forms(model))[1]
+    X = problem.prepare(some, some.size, available_forms(model, problem))[1]
     # One fit at a time: memory that threads allocate and release is not returned, which costs more
     # than the seconds they save.
     selected = clone(model).set_params(n_jobs=1)

@@ -9,11 +9,13 @@ from sklearn.base import clone
 
 from forerank import estimators
 from forerank.data.forms import FormColumns
+from forerank.data.problem import RankingProblem
 from forerank.metrics.registry import measure_named
 from forerank.selection import Ranker
 
 __all__ = [
     "accepts_groups",
+    "available_forms",
     "column_forms",
     "columns_used",
     "make_ranker",
@@ -140,6 +142,12 @@ def column_forms(model: Any) -> str | tuple[str, ...]:
     if not isinstance(model, Ranker):
         return "trees" if isinstance(model, estimators.BoostedRanker) else "plain"
     return model.forms_ if hasattr(model, "best_estimator_") else model.needed_forms()
+
+
+def available_forms(model: Any, problem: RankingProblem) -> str | tuple[str, ...]:
+    """The forms of `column_forms`, or "plain" where a matrix does not have the only one."""
+    forms = column_forms(model)
+    return "plain" if isinstance(forms, str) and forms not in problem.forms else forms
 
 
 def with_categories(model: Any, steps: Any) -> Any:

@@ -18,7 +18,7 @@ from forerank.data.problem import RankingProblem, first_rows
 from forerank.estimators.scores import score_rows
 from forerank.models import Model
 from forerank.models.explain import explain
-from forerank.workflows.rankers import column_forms, columns_used, with_categories
+from forerank.workflows.rankers import available_forms, columns_used, with_categories
 from forerank.workflows.report.formatting import as_sentence
 
 __all__ = ["HeldOut", "cross_validate", "fit_all", "named_weights"]
@@ -179,7 +179,7 @@ def _fit(
     groups = {} if problem.groups is None else {"qid": problem.groups[train]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        steps, X = problem.prepare(order, n_train, column_forms(estimator))
+        steps, X = problem.prepare(order, n_train, available_forms(estimator, problem))
         rows = first_rows(X, n_train), problem.y[train]
         ranker = with_categories(clone(estimator), steps).fit(*rows, **groups)
         refitted = ranker if selected is None else copy(selected).refit(*rows, **groups)
