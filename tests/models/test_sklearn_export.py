@@ -9,12 +9,16 @@ from forerank.models.sklearn_export import to_sklearn
 from forerank.workflows.fit import fit
 from tables import typed_table
 
+LINEAR = {"families": "linear"}
+
 
 def test_plain_scikit_learn(tmp_path):
     frame = typed_table(300)
     with pytest.raises(ValueError, match="no transformer for dates"):
-        to_sklearn(fit(frame, "y", check=0))
-    model = fit(frame, "y", drop=["seen"], check=0)
+        to_sklearn(fit(frame, "y", check=0, params=LINEAR))
+    with pytest.raises(ValueError, match="no class that holds given trees"):
+        to_sklearn(fit(frame, "y", check=0, params={"families": "trees", "cv": 2}))
+    model = fit(frame, "y", drop=["seen"], check=0, params=LINEAR)
     plain = to_sklearn(model)
     assert "forerank" not in set(_modules(plain))
     new = typed_table(100, seed=5).assign(
@@ -23,7 +27,7 @@ def test_plain_scikit_learn(tmp_path):
     expected = model.estimator.decision_function(new)
     assert_allclose(plain.decision_function(new), expected, atol=1e-9)
     X = np.random.default_rng(0).normal(size=(60, 3))
-    matrix = fit(Matrix(X, X[:, 0] > 0, None), check=0)
+    matrix = fit(Matrix(X, X[:, 0] > 0, None), check=0, params=LINEAR)
     assert_allclose(to_sklearn(matrix).decision_function(X), matrix.estimator.decision_function(X))
     with pytest.raises(ValueError, match="RankBoost has no weights by column"):
         to_sklearn(fit(frame, "y", ranker="RankBoost", check=0))

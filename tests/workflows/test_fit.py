@@ -61,7 +61,8 @@ def test_the_check_is_a_fit_on_the_other_rows():
 
 def test_what_was_measured_is_what_is_fitted_on_all_rows():
     frame = typed_table(400)
-    model = fit(frame, "y", metric="ap", check=0.25, seed=3)
+    linear = {"families": "linear"}
+    model = fit(frame, "y", metric="ap", check=0.25, seed=3, params=linear)
     chosen = model.estimator[-1]
     choice = model.summary["choice"]
     assert (choice["metric"], choice["method"], choice["alpha"]) == (
@@ -83,7 +84,8 @@ def test_what_was_measured_is_what_is_fitted_on_all_rows():
 
 def test_of_many_rows_some_are_looked_at():
     frame = typed_table(1500)
-    model = fit(frame, "y", params={"search_rows": 600, "alphas": 4}, check=0)
+    params = {"search_rows": 600, "alphas": 4, "families": "linear"}
+    model = fit(frame, "y", params=params, check=0)
     chosen = model.estimator[-1]
     assert "the choice was made on 600 of 1,500 rows" in chosen.reason_
     alone = Ranker(

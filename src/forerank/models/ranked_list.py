@@ -28,7 +28,13 @@ from forerank.exceptions import DataFileError
 from forerank.models.external_sort import MEMORY_BYTES, ExternalSorter, Integers, SortedRows
 from forerank.models.file import Model
 from forerank.models.list_writers import AddedColumns, LineWriter, TableWriter, list_format
-from forerank.models.scoring import LinearScorer, matrix_scores, probability_function, table_scores
+from forerank.models.scoring import (
+    LinearScorer,
+    SumScorer,
+    matrix_scores,
+    probability_function,
+    table_scores,
+)
 from forerank.models.tables import (
     column_types,
     missing_columns,
@@ -307,7 +313,7 @@ class _FileRows:
             self.result.rows += len(scores)
             if len(scores):
                 sorter.add(rows, scores, groups)
-        if isinstance(self._score, LinearScorer):
+        if isinstance(self._score, LinearScorer | SumScorer):
             self.result.unknown_values = self._score.unknown_values()
         return schema
 

@@ -37,6 +37,7 @@ from forerank.trees import TreeEnsemble
 __all__ = [
     "LinearScorer",
     "ScorePart",
+    "SumScorer",
     "TreeScorer",
     "last_step",
     "linear_scorer",
@@ -100,14 +101,27 @@ class TreeScorer:
     columns : TableColumns
         From a frame to the rows of the trees.
     ensemble : TreeEnsemble
+    has_known_values : dict
+        As in `LinearScorer`.
     """
 
     columns: Any
     ensemble: TreeEnsemble
+    has_known_values: dict[str, bool] = field(default_factory=dict)
 
     def __call__(self, frame: Any) -> Vector:
         """Scores of the rows of a frame."""
-        return self.ensemble.scores(self.columns.transform(frame))
+        X, known = self.columns.transform(frame), self.has_known_values
+        origins = self.columns.origins()
+        for k in self.columns.categorical_:
+            if frame[origins[k]].notna().any():
+                found = bool(np.isfinite(X[:, k]).any())
+                known[origins[k]] = known.get(origins[k], False) or found
+        return self.ensemble.scores(X)
+
+    def unknown_values(self) -> list[str]:
+        """Category columns of which all values so far were unknown to the model."""
+        return [name for name, has_known in self.has_known_values.items() if not has_known]
 
     @property
     def intercept(self) -> float:
@@ -146,6 +160,10 @@ class SumScorer:
     def __call__(self, frame: Any) -> Vector:
         """Scores of the rows of a frame."""
         return np.sum([w * scorer(frame) for w, scorer in self.parts], axis=0) + self.constant
+
+    def unknown_values(self) -> list[str]:
+        """Category columns of which all values so far were unknown to the model."""
+        return self.parts[-1][1].unknown_values()
 
     @property
     def intercept(self) -> float:
@@ -351,7 +369,15 @@ def _word_terms(step: TextColumn, weights: Vector, column: Any) -> list[dict[str
 
 def table_scores(model: Model) -> Callable[[Any], Vector]:
     """A function from frames with the model's columns to scores."""
-    return linear_scorer(model.estimator) or model.estimator.decision_function
+    if (linear := linear_scorer(model.estimator)) is not None:
+        return linear
+    try:
+        parts, _ = score_parts(model)
+    except ValueError:  # neither linear rankers nor trees on columns
+        parts = []
+    if parts and all(isinstance(part.columns, TableColumns) for part in parts):
+        return sum_scorer(model)
+    return model.estimator.decision_function
 
 
 def probability_function(model: Model) -> Callable[[Vector], Vector] | None:

@@ -203,7 +203,7 @@ def select_family(
     Examples
     --------
     >>> lines = np.array([0.801, 0.789, 0.812, 0.797])
-    >>> trees = np.array([0.800, 0.791, 0.811, 0.798])
+    >>> trees = np.array([0.800, 0.790, 0.811, 0.798])
     >>> select_family({"linear": lines, "trees": trees}, {}, 0.25)
     'linear'
     >>> select_family({"linear": lines, "trees": trees, "average": trees + 0.02}, {}, 0.25)

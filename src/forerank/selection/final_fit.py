@@ -8,7 +8,6 @@ from sklearn.pipeline import Pipeline
 
 from forerank._typing import Vector
 from forerank.data.forms import in_form
-from forerank.estimators.boosted import BoostedRanker
 from forerank.selection.average import ScoreAverage
 from forerank.selection.methods import fitted_scaler
 from forerank.selection.training_rows import TrainingRows
@@ -60,7 +59,5 @@ def shift_scores(estimator: Any, offset: float) -> None:
     """Add a constant to the scores of a fitted pipeline or average."""
     if isinstance(estimator, ScoreAverage):
         estimator.intercept += offset
-    elif isinstance(estimator[-1], BoostedRanker):
-        estimator[-1].ensemble_.constant += offset
     else:
         estimator[-1].intercept_ = estimator[-1].intercept_ + offset

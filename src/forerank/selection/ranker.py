@@ -334,6 +334,8 @@ class Ranker(BaseRanker):
         for name in ("coef_", "intercept_", "calibration_"):
             self.__dict__.pop(name, None)
         self.best_estimator_ = fit_pieces(pieces, weights, data, self.scale)
+        if len(pieces) == 1 and isinstance(data.X, ColumnForms):
+            self.n_features_in_ = in_form(data.X, pieces[0].form).shape[1]
         if self.calibrate:
             self._calibrate(pieces, weights, data)
         ranker = pieces[0].ranker
@@ -420,10 +422,6 @@ class Ranker(BaseRanker):
     @available_or_remedy(_remedy)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the two classes, if `calibrate` is set; they increase with the score.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
 
         Returns
         -------

@@ -263,13 +263,17 @@ def alpha_path(ranker: Any, title: str) -> ReportFigure | None:
         ax.set_ylabel(_wrapped(title))
         _legend_below(ax, 2)
 
-    n_methods = len(set(ranker.cv_results_["method"]))
+    results = ranker.cv_results_
+    has_alpha = np.isfinite(np.asarray(results["alpha"], dtype=np.float64))
+    n_methods = len({m for m, known in zip(results["method"], has_alpha, strict=True) if known})
+    others = "" if has_alpha.all() else " Trees and averages, which have none, are not shown."
     try:
         return _drawn(
             draw,
             f"Cross-validated measure against alpha for {n_methods} methods; "
             "a ring marks the selected one.",
-            "Regularisation path: the mean of the folds for each method and alpha that was tried.",
+            "Regularisation path: the mean of the folds for each method and alpha that was tried."
+            + others,
             (_SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((n_methods + 2) // 2)),
         )
     except ValueError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from forerank._text import counted
 from forerank._validation import is_integer
 from forerank.data.source import DataSource
 from forerank.metrics.estimates import format_value
@@ -111,9 +112,11 @@ def selection_section(ranker: Any, held: HeldOut, title: str) -> dict[str, Any] 
         return None
     lines = []
     if hasattr(ranker, "best_method_"):
-        alpha = getattr(ranker, "best_alpha_", None)
-        penalty = "" if alpha is None else f" with alpha = {alpha:.3g}"
-        lines.append(f"On all rows: {ranker.best_method_}{penalty}.")
+        alpha, rounds = (getattr(ranker, f"best_{name}_", None) for name in ("alpha", "rounds"))
+        values = [] if alpha is None else [f"alpha = {alpha:.3g}"]
+        values += [] if rounds is None else [counted(rounds, "round")]
+        chosen = f" with {' and '.join(values)}" if values else ""
+        lines.append(f"On all rows: {ranker.best_method_}{chosen}.")
     if held.choices:
         counts = Counter(method for method, _ in held.choices)
         listed = ", ".join(f"{method} ({number})" for method, number in counts.items())
