@@ -88,11 +88,11 @@ def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str
     gain = float(differences.mean())
     spread = f" ± {_margin(search, differences):.4f}" if differences.size > 1 else ""
     if gain >= 0.0:
-        what = f"It gains {gain:.4f}{spread} over the best linear method, {best.name}"
+        what = f"It gains {gain:.4f}{spread} over the best linear method ({best.name})"
     else:
-        what = f"The best linear method, {best.name}, is ahead by {-gain:.4f}{spread}"
-    few = "" if len(best.measured) == len(selected.measured) else " on the first folds"
-    return f" {what}{few}, which has a weight for each column and a certificate."
+        what = f"It is {-gain:.4f}{spread} behind the best linear method ({best.name})"
+    early = "" if best.dropped is None else " in the folds before that was dropped"
+    return f" {what}{early}, which has a weight for each column and a certificate."
 
 
 def _runner_up(search: Search, selected: Candidate, position: int, others: list[Candidate]) -> str:
