@@ -148,7 +148,7 @@ def table(name, split):
             files = [Path(scratch) / f"{part}.csv" for part in ("train", "test")]
             for file, rows in zip(files, (train, test), strict=True):
                 frame.iloc[rows].to_csv(file, index=False)
-            params = {"families": families, "n_jobs": 1}
+            params = {"families": families, "n_jobs": 1, "list_rows": test.size}
             begin = process_time()
             fitted = fit(files[0], target, positive=positive, metric=metric, params=params, check=0)
             seconds = process_time() - begin
@@ -185,7 +185,8 @@ def arrays(name, split):
 
     def scores(metric, families):
         begin = process_time()
-        ranker = Ranker(metric, families=families, random_state=0).fit(X, y[train])
+        ranker = Ranker(metric, families=families, list_rows=test.size, random_state=0)
+        ranker.fit(X, y[train])
         return ranker.decision_function(X_test), process_time() - begin, ranker.best_family_
 
     return {"plain": plain, "trees": (X, X_test)}, y[train], y[test], [], scores
