@@ -38,7 +38,7 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
             for k in range(1 if quick else 10)
         ],
     ]
-    yield tasks, False
+    yield tasks
 
 
 def _models(count: int, *, quick: bool) -> list[common.Task]:

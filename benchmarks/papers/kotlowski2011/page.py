@@ -86,7 +86,7 @@ def _run(results: Results, names: Sequence[str]) -> str:
 training sets of {protocol.TRAINING_ROWS:,} rows for each. Table 1: {listed(names)}; {crossed},
 for covtype one split. Regrets: {regrets} draws; the study: {listed(map(str, sorted(draws)))} draws
 of each case. The {fits:,} fits of Figure 1 for the paper's three losses, with their test risks,
-took {seconds / 60:.1f} minutes of one core."""
+took {seconds / 60:.1f} minutes."""
 
 
 def of_panel(results: Results, panel: str, who: str) -> tuple[np.ndarray, float]:

@@ -31,9 +31,9 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
             if (method in protocol.LATE) == late
             for alphas in [protocol.QUICK_ALPHAS if args.quick else protocol.alphas(name, method)]
         ]
-        yield splits, False
-    yield ([] if args.quick else _timings(results, args.data)), True
-    yield _growths(quick=args.quick), True
+        yield splits
+    yield ([] if args.quick else _timings(results, args.data))
+    yield _growths(quick=args.quick)
 
 
 def _timings(results: common.Results, names: list[str]) -> list[common.Task]:

@@ -16,7 +16,7 @@ SOLVERS = ("TopPush", protocol.ALGORITHM_1)
 TABLE_2 = f"""Mean ± standard deviation over the trials; in parentheses the published value. ●
 (○): TopPush is significantly better (worse) by a paired t-test over the trials at p < {LEVEL},
 as in the paper. Seconds are for a fit on all rows with the alpha selected most often, one after
-the other (published: on another machine); > where the tolerance was not reached in that time.
+the other (published); > where the tolerance was not reached in that time.
 OWPC and L1SVIP are in Table 1 of the paper only. TopPush is our Newton method with a working set;
 its Algorithm 1 has the same minimum, so that only its time is given."""
 DIFFERENCES = """- Every method is our own solver, stopped at a certified relative gap of 1e-4 (LR:

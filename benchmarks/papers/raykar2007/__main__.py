@@ -21,10 +21,10 @@ def _options(parser: Any) -> None:
 
 def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
     names = args.data or list(protocol.QUICK_DATA if args.quick else published.TABLE_1)
-    yield _selections(names, quick=args.quick), False
-    yield _measurements(results, names, quick=args.quick), True
-    yield _recommendations(args.users, quick=args.quick), True
-    yield _figures(quick=args.quick), True
+    yield _selections(names, quick=args.quick)
+    yield _measurements(results, names, quick=args.quick)
+    yield _recommendations(args.users, quick=args.quick)
+    yield _figures(quick=args.quick)
 
 
 def _folds(*, quick: bool) -> range:
