@@ -17,8 +17,8 @@ TABLE_1 = """Methods from the best to the worst by the mean over the curve. `>>`
 every run, as the paper does; rounds of one run are alike, so that this test finds differences
 too easily, and the more runs the more of them. "runs" pairs the means of whole curves, one
 figure per run."""
-TABLE_2 = """Seconds per round (training, scoring and choosing), compiled before, and MAP (the mean over all runs). Random trains nothing in order to choose.
-Published: TD2003 on the hardware of the day."""
+TABLE_2 = """Seconds per round (training, scoring and choosing), compiled before, and MAP (the mean
+over all runs). Random trains nothing in order to choose. Published: TD2003."""
 FORMS = """LossMin in the forms that the paper prints or names, from the same seeds: its posterior
 with scores as they are ("unit scale"), without calibration at the rank threshold (eq. 8), without
 normalised losses (eq. 6), and pairs by their expected loss (eq. 5), which the paper leaves out for
