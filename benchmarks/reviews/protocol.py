@@ -152,9 +152,7 @@ def run(name: str, seeding: int, method: str, batch: float = BATCH) -> list[dict
         )
     seconds = processor_seconds() - begin
     record = {"kind": "run", "review": name, "seeding": seeding, "method": method}
-    return [
-        {**record, "seconds": seconds, **_figures(found)}
-    ]
+    return [{**record, "seconds": seconds, **_figures(found)}]
 
 
 def _figures(found: Simulation) -> dict[str, Any]:
