@@ -47,7 +47,7 @@ class Claim:
         if len(fails) == len(self.holds):
             return f"NO, on none of {len(fails)}" if len(fails) > 1 else "NO"
         share = f"on {len(self.holds) - len(fails)} of {len(self.holds)}"
-        return f"{share}; NOT on {', '.join(fails)}"
+        return f"{share}; NOT on {'; '.join(fails)}"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_li2014(tmp_path):
     lines = recorded(tmp_path)
     page_of("li2014", tmp_path, "--data", "diabetes", "--trials", 3)
     assert recorded(tmp_path)[: len(lines)] == lines
-    assert len(recorded(tmp_path)) == len(lines) + 10
+    assert len(recorded(tmp_path)) == len(lines) + 9
 
 
 def test_raykar2007(tmp_path):

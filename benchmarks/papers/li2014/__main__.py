@@ -22,27 +22,33 @@ def _options(parser: Any) -> None:
 def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
     trials = args.trials or (2 if args.quick else protocol.TRIALS)
     folds = 2 if args.quick else protocol.N_FOLDS
-    for late in (False, True):
-        splits = [
+    fast, late = (
+        [
             (f"trial {name} {k} {method}", protocol.trial, name, k, method, alphas, folds)
             for k in range(trials)
             for name in args.data
             for method in protocol.methods(name)
-            if (method in protocol.LATE) == late
+            if method != protocol.SAME[1] and ((name, method) in protocol.LATE) == slow
             for alphas in [protocol.QUICK_ALPHAS if args.quick else protocol.alphas(name, method)]
         ]
-        yield splits
-    yield ([] if args.quick else _timings(results, args.data))
+        for slow in (False, True)
+    )
+    yield fast
     yield _growths(quick=args.quick)
+    yield ([] if args.quick else _timings(results, args.data))
+    yield late
+    yield ([] if args.quick else _timings(results, args.data))
 
 
 def _timings(results: common.Results, names: list[str]) -> list[common.Task]:
-    """Every method on all rows, with the alpha that was selected most often."""
+    """Every method with a trial on all rows, with the alpha that was selected most often."""
     tasks: list[common.Task] = []
     for name in names:
         for method in (*protocol.methods(name), protocol.ALGORITHM_1):
             who = "TopPush" if method == protocol.ALGORITHM_1 else method
             records = results.select(kind="trial", data=name, method=who)
+            if not records:
+                continue
             counts = Counter(record["alpha"] for record in records)
             alpha = max(counts, key=lambda a: (counts[a], a))
             task = f"timing {name} {method} {alpha:g}"
