@@ -169,7 +169,7 @@ def _bounds(results: Results) -> list[Claim]:
             for r in results.select(kind="regret", model=model, method=loss)
         )
         for loss, equation in protocol.REGRET_LOSSES.items()
-        for model in protocol.REGRET_MODELS
+        for model in results.found("model", protocol.REGRET_MODELS, kind="regret")
     }
     return [Claim("Theorem 4.1", "rank regret at most its bound", "every draw and size", holds)]
 
@@ -197,6 +197,8 @@ def _regrets(results: Results, path: Path) -> str:
         for panel, (kind, shown) in zip(panels, names.items(), strict=True):
             for colour, (loss, equation) in enumerate(protocol.REGRET_LOSSES.items()):
                 records = results.select(kind="regret", model=kind, method=loss)
+                if not records:
+                    continue
                 sizes = sorted({r["rows"] for r in records})
                 means = [
                     [np.mean([r[what] for r in records if r["rows"] == n]) for n in sizes]
