@@ -299,7 +299,8 @@ def _best_alphas(results: Results, name: str, what: str) -> dict[str, np.ndarray
 def _figure_study(results: Results, path: Path) -> None:
     shares = results.found("share", protocol.STUDY_SHARES, kind="study")
     size = (4.0 * len(shares), 6.4)
-    with figure(path, 2, len(shares), size=size, squeeze=False, sharex=True) as (_, panels):
+    shared = {"sharex": True, "sharey": "row", "squeeze": False}
+    with figure(path, 2, len(shares), size=size, **shared) as (_, panels):
         for i, kind in enumerate(("linear", "rules")):
             for axes, share in zip(panels[i], shares, strict=True):
                 points = [
@@ -316,6 +317,9 @@ def _figure_study(results: Results, path: Path) -> None:
             axes.set_xlabel("training rows")
         for axes in panels[:, 0]:
             axes.set_ylabel("rank regret")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
+        panels[1, 0].set_yticks([0.05, 0.1, 0.2, 0.4])
 
 
 def _unsettled(results: Results) -> str:
