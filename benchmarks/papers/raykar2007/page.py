@@ -43,8 +43,8 @@ DIFFERENCES = """- Every method is our own. RankNet trains on all pairs at once 
 - Table 2: users are drawn from those with at least 100 ratings; the columns are the ratings of the
   d users who rate most. The paper says neither. alpha from 100 to 0.01 by five inner folds;
   RankBoost takes 100 rounds.
-- Seconds are those of the fit on the training part, one after the other on an otherwise idle
-  machine, compiled before; the median of five where it takes less than half a second."""
+- Seconds are those of the fit on the training part, compiled before; the median of five where it
+  takes less than half a second."""
 
 
 def make(results: Results, out: Path) -> Page:
