@@ -1,7 +1,7 @@
 """Section 3 of donmez2009: scripts/paper donmez2009 [--quick] [--jobs N] [--out DIR].
 
 Writes DIR/donmez2009.md with Tables 1 and 2 and Figure 3, and the forms of LossMin. The full run
-takes about ten minutes on two cores, --quick twenty seconds.
+takes about ten minutes of processor time, --quick twenty seconds.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Writes DIR/li2014.md with Tables 1 and 2, Figure 1 and Theorem 2. Results are recorded as they come:
 an interrupted run resumes where it stopped, and a second run with more trials adds to the first.
-Thirty trials on all data take hours on two cores, --quick a few minutes.
+Thirty trials on all data take hours of processor time, --quick a few minutes.
 """
 
 from collections import Counter

@@ -280,7 +280,7 @@ def _figure_1(results: Results, path: Path) -> str:
                 axes.loglog(sizes, middle, "k-.", linewidth=1, label="linear")
                 axes.legend(fontsize=7)
             axes.grid(visible=True, which="both", alpha=0.2)
-        panels[0, 0].set_ylabel("seconds")
+        panels[0, 0].set_ylabel("processor seconds")
     patience = max((r["patience"] for r in results.select(kind="growth")), default=0.0)
     text = f"""Time to a relative duality gap of {protocol.EPSILON:g} on random parts of the rows
 (all columns) and of the columns (all rows), for our solver and for the published one. Slopes of

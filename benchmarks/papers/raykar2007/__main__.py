@@ -1,7 +1,7 @@
 """Sections 5 to 7 of raykar2007: scripts/paper raykar2007 [--quick] [--data NAME ...] [--out DIR].
 
-Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. The full run takes about an hour on
-two cores, --quick a minute.
+Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. The full run takes half an hour of
+processor time, --quick a minute.
 """
 
 from collections.abc import Iterator

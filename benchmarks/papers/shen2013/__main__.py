@@ -1,8 +1,8 @@
 """Section 4 of shen2013: scripts/paper shen2013 [--quick] [--data NAME ...] [--out DIR].
 
 Writes DIR/shen2013.md with Tables 2 to 5, Figures 1 to 3, and time against rows. The full run takes
-one to two hours on two cores, --quick a few minutes; that leaves out news20, where a fit over all
-pairs takes a minute.
+three quarters of an hour of processor time, --quick a few minutes; that leaves out news20, where a
+fit over all pairs takes a minute.
 """
 
 from collections.abc import Iterator

@@ -437,10 +437,11 @@ def _growth(results: Results, out: Path) -> str:
         for who in dict.fromkeys(r["method"] for r in results.select(kind="growth")):
             counts, seconds = _grown(results, who)
             colour = COLOURS.get(who, "black")
-            axis.loglog(counts, seconds, LINES.get(who, "-"), marker="o", color=colour, label=who)
+            style = {"ls": LINES.get(who, "-"), "marker": "o", "ms": 4, "color": colour}
+            axis.loglog(counts, seconds, **style, label=who)
             cells = (f"{second:.3f}" for second in seconds)
             rows.append((who, *cells, f"{_slope(results, who):.2f}"))
-        axis.set(xlabel="rows", ylabel="seconds")
+        axis.set(xlabel="rows", ylabel="processor seconds")
         axis.legend(fontsize=8)
     text = (
         f"Seconds of fit on parts of {protocol.GROWTH_DATA}, {protocol.BUDGET:,} pairs in all: the "
