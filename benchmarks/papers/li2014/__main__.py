@@ -70,15 +70,20 @@ def _growths(*, quick: bool) -> list[common.Task]:
     ]
     others = [method for method in published.COMPLEXITY if method not in both]
     cases += [(protocol.TABLE_1_DATA, method, alpha, "rows") for method in others]
-    tasks: list[common.Task] = [
-        (f"growth {' '.join(map(str, case))} {part:g}", protocol.growth, *case, part, patience)
-        for case in cases
-        for part in fractions
+    fast, slow = (
+        [
+            (f"growth {' '.join(map(str, case))} {part:g}", protocol.growth, *case, part, patience)
+            for part in fractions
+            for case in cases
+            if (case[1] == protocol.ALGORITHM_1) == last
+        ]
+        for last in (False, True)
+    )
+    steps = [
+        (f"steps {name}", protocol.steps, name, alpha, patience)
+        for name in protocol.STEPS_DATA[: 1 if quick else None]
     ]
-    steps = protocol.STEPS_DATA[: 1 if quick else None]
-    for name in steps:
-        tasks += [(f"steps {name}", protocol.steps, name, alpha, patience)]
-    return tasks
+    return [*fast, *steps, *slow]
 
 
 if __name__ == "__main__":
