@@ -5,6 +5,9 @@ JSON lines, one for each task, in results.jsonl of the output folder, and packed
 record.jsonl.gz beside the page. A recorded task is not run again, on this machine or on another
 that has the packed record, and a page is made from the record alone. `benchmarks.papers.pages` has
 what pages are made of.
+
+All times are processor seconds of one thread: other work on the machine does not count, so that
+timed tasks need not be alone on it.
 """
 
 import argparse
@@ -18,14 +21,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import joblib
 from rich.progress import Progress
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 import forerank
+from forerank._kernels import n_threads
 from forerank.data.records import RecordFile
 from forerank.models.versions import package_versions
 
@@ -34,11 +39,12 @@ from .pages import Page, write_index, write_page
 # The name of a task, the function that does it, and the arguments of the function, which returns a
 # list of records.
 Task = tuple[Any, ...]
-# Tasks, and whether each needs the machine for itself because it is timed.
-Stage = tuple[Sequence[Task], bool]
+# Tasks that may be done at the same time.
+Stage = Sequence[Task]
 PUBLISHED = Path(__file__).parents[2] / "docs" / "papers" / "results"
-# Digits that numbers keep in a record.
-DIGITS = 10
+# Significant digits that numbers keep in a record. What is compared more finely than that is
+# recorded as a difference.
+DIGITS = 6
 
 
 def main(
@@ -59,7 +65,7 @@ def main(
     ones; `page(results, folder)` draws figures into the folder and returns the page.
     """
     parser = argparse.ArgumentParser(prog=f"{script}{name}", description=doc.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2, help="processes for untimed tasks")
+    parser.add_argument("--jobs", type=int, default=2, help="processes, of one thread each")
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, help=f"default: bench-output/{name}, or {name}-quick")
     parser.add_argument("--publish", action="store_true", help=f"into docs/papers/results/{name}")
@@ -74,8 +80,8 @@ def main(
     else:
         results = Results(folder, {"quick": args.quick, **settings(args)})
         try:
-            for tasks, alone in stages(results, args):
-                results.run(tasks, 1 if alone else args.jobs)
+            for tasks in stages(results, args):
+                results.run(tasks, args.jobs)
         finally:
             results.pack()
     made = write_page(
@@ -140,7 +146,7 @@ class Results:
         self._append({**made, "records": _rounded(records)})
 
     def run(self, tasks: Sequence[Task], jobs: int = 1) -> None:
-        """Run the tasks that are not recorded; with one job, each alone on the machine."""
+        """Run the tasks that are not recorded, on so many processes."""
         left = [task for task in tasks if task[0] not in self._done]
         with Progress() as progress:
             bar = progress.add_task("", total=len(tasks), completed=len(tasks) - len(left))
@@ -192,18 +198,35 @@ def _rounded(value: Any) -> Any:
 
 def _records(task: Task) -> tuple[str, list[dict]]:
     name, function, *arguments = task
+    _use_one_thread()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # recorded where it matters
         return name, function(*arguments)
 
 
+@cache
+def _use_one_thread() -> None:
+    """Limit this process to one thread, in BLAS and in forerank, which counts the cores once."""
+    threadpool_limits(1)
+    if hasattr(os, "sched_setaffinity"):
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cores)})
+        n_threads()
+        os.sched_setaffinity(0, cores)
+
+
+def processor_seconds() -> float:
+    """The clock of all times that are recorded: processor time of this process, of one thread."""
+    return process_time()
+
+
 def timed_fit(ranker: Any, X: Any, y: Any) -> tuple[bool, float]:
-    """Whether a fit converged to its tolerance, and its seconds."""
+    """Whether a fit converged to its tolerance, and its processor seconds."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        begin = perf_counter()
+        begin = processor_seconds()
         ranker.fit(X, y)
-        seconds = perf_counter() - begin
+        seconds = processor_seconds() - begin
     return not any(issubclass(w.category, ConvergenceWarning) for w in caught), seconds
 
 

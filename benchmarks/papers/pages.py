@@ -18,6 +18,11 @@ behind it, from which `scripts/paper NAME --publish --page-only` makes the page 
 """
 
 
+# On every page, below what was run.
+TIMES = """Times are processor seconds of one thread, so that other work on the machine does not
+count; published times are those of the paper's machine."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim of a paper with its place, what is seen here, and whether it holds.
@@ -42,7 +47,7 @@ class Claim:
         if len(fails) == len(self.holds):
             return f"NO, on none of {len(fails)}" if len(fails) > 1 else "NO"
         share = f"on {len(self.holds) - len(fails)} of {len(self.holds)}"
-        return f"{share}; NOT on {', '.join(fails)}"
+        return f"{share}; NOT on {'; '.join(fails)}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Page:
 
 def write_page(path: Path, page: Page, command: str, quick: str | None, provenance: str) -> Path:
     """Write a page as Markdown; `quick` says what a quick run did."""
-    run = [f"Made by `{command}`. {page.run}"]
+    run = [f"Made by `{command}`. {page.run}", TIMES]
     if quick:
         run.append(f"**A quick run ({quick}): its values only show that everything works.**")
     rows = [(c.where, c.text, c.verdict, c.found) for c in page.claims]

@@ -36,7 +36,7 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
         for method in methods
         if seeding < args.slow or not (method == protocol.ASREVIEW or method.endswith("diverse"))
     ]
-    yield tasks, False
+    yield tasks
 
 
 if __name__ == "__main__":

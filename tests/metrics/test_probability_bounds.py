@@ -27,6 +27,7 @@ def test_values_equal_their_definitions():
     assert found.loss_for_gain(0.1) == pytest.approx(0.0025)
     assert found.regret_bound(risk - 0.0025) == pytest.approx(0.1)
     assert found.regret_bound(0.0) == 1 - found.auc
+    assert "If no probabilities have a smaller loss than" in found.sentence
     assert f"within {(1 - found.auc) / 2:.4f} of the best" in found.sentence
     assert f"another {50 * (1 - found.auc):.1f} % of all pairs" in found.sentence_on_pairs
     assert set(found.to_dict()) >= {"risk", "least_auc", "expected_auc"}

@@ -1,7 +1,7 @@
 """Section 3 of donmez2009: scripts/paper donmez2009 [--quick] [--jobs N] [--out DIR].
 
 Writes DIR/donmez2009.md with Tables 1 and 2 and Figure 3, and the forms of LossMin. The full run
-takes about ten minutes on two cores, --quick twenty seconds.
+takes about ten minutes of processor time, --quick twenty seconds.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from . import page, protocol
 
 def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
     names = [name for name in protocol.SETTINGS if name.startswith("MQ2008") or not args.quick]
-    yield [("compiling", protocol.compiling, names[0])], True
+    yield [("compiling", protocol.compiling, names[0])]
     for name in names:
         settings = protocol.SETTINGS[name]
         rounds = 3 if args.quick else settings["rounds"]
@@ -26,7 +26,7 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
         ]
         if name in protocol.BINARY:
             tasks += [(f"overlap {name} {k}", protocol.overlap, name, k, rounds) for k in splits]
-        yield tasks, False
+        yield tasks
     timed = (3, 1) if args.quick else (protocol.TIMED_ROUNDS, protocol.TIMED_RUNS)
     tasks = [
         (f"time {name} {method}", protocol.timing, name, method, *timed)
@@ -34,7 +34,7 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
         if name in protocol.BINARY
         for method in protocol.methods(name)
     ]
-    yield tasks, True
+    yield tasks
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """Section 3.1 of donmez2009 on the available data: seeds and labels per query, with RankSVM."""
 
-from dataclasses import asdict
 from functools import cache
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +21,8 @@ from forerank.active import (
     simulate,
 )
 from forerank.data import datasets
+
+from ..common import processor_seconds
 
 STRATEGIES: dict[str, Strategy] = {
     "LossMin": LossMin(),
@@ -53,7 +53,7 @@ GRADED = {"MQ2008, grades": 2, "MSLR, grades": 4}
 SETTINGS |= {"MQ2008, grades": SETTINGS["MQ2008"], "MSLR, grades": SETTINGS["MSLR, grade > 0"]}
 BINARY = [name for name in SETTINGS if name not in GRADED]
 N_SPLITS = {name: 5 if name.startswith("MQ2008") else 2 for name in SETTINGS}
-# Rounds that Table 2 times, each as the median of so many simulations, alone on the machine.
+# Rounds that Table 2 times, each as the median of so many simulations.
 TIMED_ROUNDS, TIMED_RUNS = 5, 5
 
 
@@ -161,22 +161,9 @@ def run(name: str, split: int, seeding: int, method: str, rounds: int) -> list[d
         test=splits(name)[split][3],
         measures=("wmw", "ndcg@10") if graded else ("auc", "map", "ndcg@10"),
     )
-    kept = {
-        **asdict(found),
-        "order": [],
-        "relevant": [],
-        "seeds": [],
-    }  # the orders are long, and not needed again
-    return [
-        {
-            "kind": "run",
-            "data": name,
-            "split": split,
-            "seeding": seeding,
-            "method": method,
-            "simulation": kept,
-        }
-    ]
+    record = {"kind": "run", "data": name, "split": split, "seeding": seeding, "method": method}
+    curves = {key: [round(value, 5) for value in curve] for key, curve in found.curves.items()}
+    return [{**record, "read": found.read, "curves": curves}]
 
 
 def _simulate(
@@ -204,55 +191,63 @@ def compiling(name: str) -> list[dict]:
     """
     totals = []
     for _ in range(2):
-        begin = perf_counter()
+        begin = processor_seconds()
         for strategy in methods(name).values():
             _simulate(name, 0, strategy, 0, rounds=1)
-        totals.append(perf_counter() - begin)
+        totals.append(processor_seconds() - begin)
     return [{"kind": "compiling", "seconds": totals[0] - totals[1]}]
 
 
 def timing(name: str, method: str, rounds: int, runs: int) -> list[dict]:
-    """Seconds of each round of one method, alone on the machine: medians over several seedings."""
+    """Seconds of each round of one method, medians over several seedings."""
     strategy = methods(name)[method]
-    _simulate(name, 0, strategy, 0, rounds=1)  # compiles
-    each = [
-        np.sum(list(_simulate(name, 0, strategy, k, rounds=rounds).seconds.values()), axis=0)
-        for k in range(runs)
-    ]
+    _seconds(name, strategy, 0, 1)  # compiles
+    each = [_seconds(name, strategy, k, rounds) for k in range(runs)]
     record = {"kind": "time", "data": name, "method": method}
     return [{**record, "seconds": np.median(each, axis=0).tolist()}]
 
 
+def _seconds(name: str, strategy: Strategy, seeding: int, rounds: int) -> list[float]:
+    """Seconds in which each round is trained, scored and chosen, on the first split."""
+    loop, y = _seeded_loop(name, 0, strategy, seeding), splits(name)[0][1]
+    seconds = []
+    for _ in range(rounds):
+        begin = processor_seconds()
+        rows = loop.ask()
+        seconds.append(processor_seconds() - begin)
+        loop.tell(rows, y[rows])
+    return seconds
+
+
 def simulation_of(record: dict) -> Simulation:
-    return Simulation(**record["simulation"])
+    """The learning curves of a record; the order of labelling is not recorded."""
+    return Simulation([], [], 0, 0, [], record["read"], record["curves"])
 
 
 def overlap(name: str, split: int, rounds: int) -> list[dict]:
     """The share of LossMin's choices that Greedy would make from the same scores, by round."""
-    X, y, qid, _ = splits(name)[split]
-    settings = SETTINGS[name]
-    begun = simulate(
-        X,
-        y,
-        seeds=settings["seeds"],
-        qid=qid,
-        rounds=0,
-        ranker=RankSVM(),
-        random_state=1000 * split,
-    )  # fmt: skip
-    loop = LabellingLoop(
-        X,
-        strategy=LossMin(),
-        ranker=RankSVM(),
-        batch=settings["batch"],
-        qid=qid,
-        random_state=split,
-    )
-    loop.tell(begun.seeds, y[begun.seeds], seed=True)
+    loop, y = _seeded_loop(name, split, LossMin(), 0), splits(name)[split][1]
+    batch, qid = SETTINGS[name]["batch"], splits(name)[split][2]
     shares = []
     for _ in range(rounds):
         rows = loop.ask()
-        greedy = Greedy().choose(loop.scores(), loop.labels != -1, groups=qid, n=settings["batch"])
+        greedy = Greedy().choose(loop.scores(), loop.labels != -1, groups=qid, n=batch)
         shares.append(float(np.isin(rows, greedy).mean()))
         loop.tell(rows, y[rows])
     return [{"kind": "overlap", "data": name, "split": split, "shares": shares}]
+
+
+def _seeded_loop(name: str, split: int, strategy: Strategy, seeding: int) -> LabellingLoop:
+    """The loop of a simulation on two classes, with its seeds labelled."""
+    X, y, qid, _ = splits(name)[split]
+    seeds = _simulate(name, split, strategy, seeding, rounds=0).seeds
+    loop = LabellingLoop(
+        X,
+        strategy=strategy,
+        ranker=RankSVM(),
+        batch=SETTINGS[name]["batch"],
+        qid=qid,
+        random_state=1000 * split + seeding,
+    )
+    loop.tell(seeds, y[seeds], seed=True)
+    return loop

@@ -2,7 +2,7 @@
 
 Writes DIR/kotlowski2011.md with Table 1 and Figure 1, regrets against the bounds of Theorem 4.1,
 and the study for docs/do-i-need-pairs.md. A second run with more models adds to the first. The full
-run takes about three quarters of an hour on two cores, --quick a minute.
+run takes a quarter of an hour of processor time, --quick a minute.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
             for k in range(1 if quick else 10)
         ],
     ]
-    yield tasks, False
+    yield tasks
 
 
 def _models(count: int, *, quick: bool) -> list[common.Task]:

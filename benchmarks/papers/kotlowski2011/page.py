@@ -86,7 +86,7 @@ def _run(results: Results, names: Sequence[str]) -> str:
 training sets of {protocol.TRAINING_ROWS:,} rows for each. Table 1: {listed(names)}; {crossed},
 for covtype one split. Regrets: {regrets} draws; the study: {listed(map(str, sorted(draws)))} draws
 of each case. The {fits:,} fits of Figure 1 for the paper's three losses, with their test risks,
-took {seconds / 60:.1f} minutes of one core."""
+took {seconds / 60:.1f} minutes."""
 
 
 def of_panel(results: Results, panel: str, who: str) -> tuple[np.ndarray, float]:
@@ -169,7 +169,7 @@ def _bounds(results: Results) -> list[Claim]:
             for r in results.select(kind="regret", model=model, method=loss)
         )
         for loss, equation in protocol.REGRET_LOSSES.items()
-        for model in protocol.REGRET_MODELS
+        for model in results.found("model", protocol.REGRET_MODELS, kind="regret")
     }
     return [Claim("Theorem 4.1", "rank regret at most its bound", "every draw and size", holds)]
 
@@ -197,6 +197,8 @@ def _regrets(results: Results, path: Path) -> str:
         for panel, (kind, shown) in zip(panels, names.items(), strict=True):
             for colour, (loss, equation) in enumerate(protocol.REGRET_LOSSES.items()):
                 records = results.select(kind="regret", model=kind, method=loss)
+                if not records:
+                    continue
                 sizes = sorted({r["rows"] for r in records})
                 means = [
                     [np.mean([r[what] for r in records if r["rows"] == n]) for n in sizes]
@@ -297,7 +299,8 @@ def _best_alphas(results: Results, name: str, what: str) -> dict[str, np.ndarray
 def _figure_study(results: Results, path: Path) -> None:
     shares = results.found("share", protocol.STUDY_SHARES, kind="study")
     size = (4.0 * len(shares), 6.4)
-    with figure(path, 2, len(shares), size=size, squeeze=False, sharex=True) as (_, panels):
+    shared = {"sharex": True, "sharey": "row", "squeeze": False}
+    with figure(path, 2, len(shares), size=size, **shared) as (_, panels):
         for i, kind in enumerate(("linear", "rules")):
             for axes, share in zip(panels[i], shares, strict=True):
                 points = [
@@ -314,6 +317,9 @@ def _figure_study(results: Results, path: Path) -> None:
             axes.set_xlabel("training rows")
         for axes in panels[:, 0]:
             axes.set_ylabel("rank regret")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
+        panels[1, 0].set_yticks([0.05, 0.1, 0.2, 0.4])
 
 
 def _unsettled(results: Results) -> str:

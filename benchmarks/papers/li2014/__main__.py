@@ -2,7 +2,7 @@
 
 Writes DIR/li2014.md with Tables 1 and 2, Figure 1 and Theorem 2. Results are recorded as they come:
 an interrupted run resumes where it stopped, and a second run with more trials adds to the first.
-Thirty trials on all data take hours on two cores, --quick a few minutes.
+Thirty trials on all data take hours of processor time, --quick a few minutes.
 """
 
 from collections import Counter
@@ -22,27 +22,33 @@ def _options(parser: Any) -> None:
 def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
     trials = args.trials or (2 if args.quick else protocol.TRIALS)
     folds = 2 if args.quick else protocol.N_FOLDS
-    for late in (False, True):
-        splits = [
+    fast, late = (
+        [
             (f"trial {name} {k} {method}", protocol.trial, name, k, method, alphas, folds)
             for k in range(trials)
             for name in args.data
             for method in protocol.methods(name)
-            if (method in protocol.LATE) == late
+            if method != protocol.SAME[1] and ((name, method) in protocol.LATE) == slow
             for alphas in [protocol.QUICK_ALPHAS if args.quick else protocol.alphas(name, method)]
         ]
-        yield splits, False
-    yield ([] if args.quick else _timings(results, args.data)), True
-    yield _growths(quick=args.quick), True
+        for slow in (False, True)
+    )
+    yield fast
+    yield _growths(quick=args.quick)
+    yield ([] if args.quick else _timings(results, args.data))
+    yield late
+    yield ([] if args.quick else _timings(results, args.data))
 
 
 def _timings(results: common.Results, names: list[str]) -> list[common.Task]:
-    """Every method on all rows, with the alpha that was selected most often."""
+    """Every method with a trial on all rows, with the alpha that was selected most often."""
     tasks: list[common.Task] = []
     for name in names:
         for method in (*protocol.methods(name), protocol.ALGORITHM_1):
             who = "TopPush" if method == protocol.ALGORITHM_1 else method
             records = results.select(kind="trial", data=name, method=who)
+            if not records:
+                continue
             counts = Counter(record["alpha"] for record in records)
             alpha = max(counts, key=lambda a: (counts[a], a))
             task = f"timing {name} {method} {alpha:g}"
@@ -64,15 +70,20 @@ def _growths(*, quick: bool) -> list[common.Task]:
     ]
     others = [method for method in published.COMPLEXITY if method not in both]
     cases += [(protocol.TABLE_1_DATA, method, alpha, "rows") for method in others]
-    tasks: list[common.Task] = [
-        (f"growth {' '.join(map(str, case))} {part:g}", protocol.growth, *case, part, patience)
-        for case in cases
-        for part in fractions
+    fast, slow = (
+        [
+            (f"growth {' '.join(map(str, case))} {part:g}", protocol.growth, *case, part, patience)
+            for part in fractions
+            for case in cases
+            if (case[1] == protocol.ALGORITHM_1) == last
+        ]
+        for last in (False, True)
+    )
+    steps = [
+        (f"steps {name}", protocol.steps, name, alpha, patience)
+        for name in protocol.STEPS_DATA[: 1 if quick else None]
     ]
-    steps = protocol.STEPS_DATA[: 1 if quick else None]
-    for name in steps:
-        tasks += [(f"steps {name}", protocol.steps, name, alpha, patience)]
-    return tasks
+    return [*fast, *steps, *slow]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Sections 5 to 7 of raykar2007: scripts/paper raykar2007 [--quick] [--data NAME ...] [--out DIR].
 
-Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. The full run takes about an hour on
-two cores, --quick a minute.
+Writes DIR/raykar2007.md with Tables 1 to 4 and Figures 1 to 3. The full run takes half an hour of
+processor time, --quick a minute.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ def _options(parser: Any) -> None:
 
 def _stages(results: common.Results, args: Any) -> Iterator[common.Stage]:
     names = args.data or list(protocol.QUICK_DATA if args.quick else published.TABLE_1)
-    yield _selections(names, quick=args.quick), False
-    yield _measurements(results, names, quick=args.quick), True
-    yield _recommendations(args.users, quick=args.quick), True
-    yield _figures(quick=args.quick), True
+    yield _selections(names, quick=args.quick)
+    yield _measurements(results, names, quick=args.quick)
+    yield _recommendations(args.users, quick=args.quick)
+    yield _figures(quick=args.quick)
 
 
 def _folds(*, quick: bool) -> range:

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from forerank import (
 from forerank.data import datasets
 from forerank.objectives import AllPairs, Combined, Pointwise
 
+from ..common import processor_seconds
 from .published import DATA
 
 # Section 4.2: C for a pair, pairs in all, pairs per round.
@@ -63,6 +63,7 @@ UNBIASED, NORMALIZED = "Soft-Correct, unbiased", "Soft-Correct, normalized"
 LAST_CRR = "CRR, last weights"
 EXACT = "Exact CRC"
 BASELINES = ("WSVM", "ERankSVM", "CRR")
+WITH_CURVES = ("Random", "Soft-Close", "Soft-Correct")
 COLUMNS = (*BASELINES, "Random", "Soft-Close", "Soft-Correct")
 
 
@@ -144,23 +145,20 @@ def _auc(fold: Fold, ranker: Any) -> float:
 def accuracy(name: str, fold_number: int, n_pools: int) -> list[dict]:
     """Tables 2 and 3, Figures 1 and 2: every method on one fold, with curves where sampled."""
     fold = load_fold(name, fold_number)
-    records = []
+    records: list[dict[str, Any]] = []
     for who in (*BASELINES, LAST_CRR, *STRATEGIES, NORMALIZED, UNBIASED):
+        same = {"data": name, "fold": fold_number, "method": who}
+        curves: list[list[list[float]]] = []
         for seed in range(1 if who in ("WSVM", "ERankSVM") else n_pools):
-            record: dict[str, Any] = {
-                "kind": "auc",
-                "data": name,
-                "fold": fold_number,
-                "method": who,
-                "seed": seed,
-            }
             ranker = method(who, seed)
-            if who not in (*BASELINES, LAST_CRR):
-                curve: list[list[float]] = []
-                ranker.set_params(callback=_curve_into(curve, fold))
-                record["curve"] = curve
-            record["settled"] = _settles(ranker, fold)
+            if who in WITH_CURVES:
+                curves.append([])
+                ranker.set_params(callback=_curve_into(curves[-1], fold))
+            settled = _settles(ranker, fold)
+            record = {"kind": "auc", **same, "seed": seed, "settled": settled}
             records.append({**record, "auc": _auc(fold, ranker)})
+        if curves:
+            records.append({"kind": "curve", **same, "mean": np.mean(curves, axis=0).tolist()})
     return records
 
 
@@ -173,9 +171,14 @@ def _settles(ranker: Any, fold: Fold) -> bool:
 
 
 def _curve_into(curve: list[list[float]], fold: Fold) -> Callable:
+    """A callback that adds points of Figures 1 and 2: size of the pool, AUC, candidates that plain
+    rejection would reject for each one kept, and candidates that were rejected.
+    """
+
     def note(ranker: Any, round: Any) -> None:
         if (ranker.n_iter_ - 1) % CURVE_EVERY == 0 or round.pool == BUDGET:
-            curve.append([round.pool, _auc(fold, ranker), round.acceptance, round.rejected])
+            plain = 1.0 / round.acceptance - 1.0
+            curve.append([round.pool, _auc(fold, ranker), plain, round.rejected])
 
     return note
 
@@ -250,7 +253,7 @@ def full_budget(name: str) -> list[dict]:
                 "gamma": gamma,
                 "candidates": len(sampled.pool_),
                 "exact": exact.objective_,
-                "sampled": sampled.objective_,
+                "difference": sampled.objective_ / exact.objective_ - 1.0,
             }
         )
     return records
@@ -308,11 +311,11 @@ def _seconds(ranker: Callable[[int], Any], X: Any, y: np.ndarray, repeats: int) 
     runs = []
     for seed in range(repeats + 1):
         fitted = ranker(seed)
-        begin = perf_counter()
+        begin = processor_seconds()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted.fit(X, y)
-        runs.append(perf_counter() - begin)
+        runs.append(processor_seconds() - begin)
     return float(np.median(runs[1:]))
 
 

@@ -83,10 +83,11 @@ class ProbabilityBounds:
         """The bounds in words, for a gain of half of what the AUC lacks of 1."""
         gain, below = self._half_of_the_rest()
         return (
-            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no others have "
-            f"less than {below:.4f}, the AUC of {self.auc:.4f} is within {gain:.4f} of the best "
-            "possible (kotlowski2011, eq. 13). If these probabilities are right, which their "
-            f"calibration alone does not show, the best possible AUC is {self.expected_auc:.4f}."
+            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no "
+            f"probabilities have a smaller loss than {below:.4f}, the AUC of {self.auc:.4f} is "
+            f"within {gain:.4f} of the best possible (kotlowski2011, eq. 13). If these "
+            "probabilities are right, which their calibration alone does not show, the best "
+            f"possible AUC is {self.expected_auc:.4f}."
         )
 
     @property
@@ -94,9 +95,10 @@ class ProbabilityBounds:
         """The same bound without a value of the AUC, beside one that was measured otherwise."""
         gain, below = self._half_of_the_rest()
         return (
-            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no others have "
-            f"less than {below:.4f}, no ranking has more than another {100.0 * gain:.1f} % of all "
-            "pairs of a positive and a negative row in order (kotlowski2011, eq. 13)."
+            f"The balanced log loss of the probabilities is {self.risk:.4f}. If no "
+            f"probabilities have a smaller loss than {below:.4f}, no ranking has more than another "
+            f"{100.0 * gain:.1f} % of all pairs of a positive and a negative row in order "
+            "(kotlowski2011, eq. 13)."
         )
 
     def _half_of_the_rest(self) -> tuple[float, float]:
