@@ -71,12 +71,13 @@ def fit(
     name = parameters.pop("ranker", "Ranker")
     if calibrate:
         parameters["calibrate"] = True
-    from forerank import models
-    from forerank.data.files import refuse_existing
-    from forerank.workflows.fit import fit as fit_model
+    with output.status(quiet):  # a line appears before the numerical libraries are loaded
+        from forerank import models
+        from forerank.data.files import refuse_existing
+        from forerank.workflows.fit import fit as fit_model
 
-    refuse_existing(out, force=force)
-    import_module("skops")  # a missing package is reported before the fit, not after it
+        refuse_existing(out, force=force)
+        import_module("skops")  # a missing package is reported before the fit, not after it
 
     arguments = read | {"params": parameters, "metric": metric, "check": check, "seed": seed}
     with options.input_file(file, read) as path, output.status(quiet) as say:
