@@ -198,7 +198,14 @@ class Search:
             candidate.seconds, candidate.fits = tried.seconds, tried.fits
 
     def _fit_round(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
-        """Fit each active candidate on these splits, and keep its results and test scores."""
+        """Fit each active candidate on these splits, and keep its results and test scores.
+
+        Of many rows one fold is prepared at a time, which saves memory.
+        """
+        if len(splits) > 1 and self.data.y.size > _MANY_ROWS:
+            for number, split in splits.items():
+                self._fit_round(candidates, {number: split})
+            return
         active = [candidate for candidate in candidates if candidate.dropped is None]
         tasks = []
         for number, split in splits.items():
