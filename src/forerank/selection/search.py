@@ -58,9 +58,10 @@ _MOST_EXTENSIONS = 3
 # Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
 _DEFAULT_ROUNDS = 100
-# Boosting ends in the first fold so many times beyond the best number of rounds, and not before so
-# many rounds.
+# Boosting ends in the first fold so many times beyond the best number of rounds, or when twice the
+# rounds gain no more than this in the measure, and not before so many rounds.
 _ROUNDS_BEYOND = 1.6
+_NEGLIGIBLE_GAIN = 5e-4
 _FEWEST_ROUNDS = 60
 # Folds on which trees of all sizes are tried; those of the best size on the others.
 _FOLDS_OF_ALL_TREES = 2
@@ -270,14 +271,17 @@ class Search:
         """Whether boosting ends at this position, which other folds then keep to.
 
         In the first fold it ends once the best number of rounds, by the quality of the fits so far,
-        is exceeded by far; a fold of one class has none, and goes on.
+        is exceeded by far, or twice the rounds have gained nothing in the measure. A fold of one
+        class has no values, and goes on.
         """
-        known = {k: value for k, value in quality.items() if np.isfinite(value)}
-        if number > 0 or not known:
+        values, rounds = candidate.results[number], candidate.grid
+        if number > 0 or not np.isfinite(values).any():
             return self.is_late()
-        best = candidate.grid[max(known, key=lambda k: known[k])]
-        enough = max(_FEWEST_ROUNDS, _ROUNDS_BEYOND * best)
-        ends = candidate.grid[position] >= enough or self.is_late()
+        best = rounds[max(quality, key=lambda k: quality[k])]
+        earlier = values[rounds <= rounds[position] / 2]
+        gain = np.nanmax(values) - np.nanmax(earlier, initial=-np.inf)
+        past = rounds[position] >= _ROUNDS_BEYOND * best or gain <= _NEGLIGIBLE_GAIN
+        ends = (past and rounds[position] >= _FEWEST_ROUNDS) or self.is_late()
         if ends:
             candidate.tried = slice(candidate.tried.start, position + 1)
         return bool(ends)
