@@ -151,12 +151,15 @@ class TestWithoutLightGBM:
 
 
 class TestWhatIsTried:
-    def test_wide_sparse_data_have_no_trees(self):
+    def test_trees_have_components_of_wide_sparse_data(self):
         X = sp.random(200, 2500, 0.02, format="csr", random_state=0)
-        y = np.arange(200) % 2 == 0
-        ranker = Ranker(cv=2, alphas=2, random_state=0).fit(X, y)
-        assert set(ranker.cv_results_["family"]) == {"linear"}
-        assert "trees were not tried on 2,500 sparse columns" in ranker.reason_
+        y = np.asarray(X[:, :1200].sum(axis=1) > X[:, 1200:].sum(axis=1)).ravel()
+        options = {"cv": 2, "alphas": 2, "random_state": 0}
+        ranker = Ranker(families="trees", **options).fit(X, y)
+        assert ranker.best_method_.startswith("components: trees-")
+        assert ranker.refit(X, y).decision_function(X).shape == (200,)
+        few = Ranker(**options).fit(X[:60], y[:60])
+        assert "trees" not in few.cv_results_["family"]
 
     def test_methods_by_name(self):
         X, y = rows("trees", 200)

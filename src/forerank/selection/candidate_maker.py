@@ -27,8 +27,10 @@ FEW_CLASS_ROWS = 50
 
 # Most columns of an array for which additive maps are tried: each becomes about eight.
 _MOST_ADDITIVE_COLUMNS = 300
-# Most columns of a sparse matrix for which trees are tried: a split looks at all of them.
+# Columns of a sparse matrix beyond which trees have its first components instead, since a split
+# looks at every column; and the fewest rows for that.
 _MOST_SPARSE_COLUMNS = 2_000
+_FEWEST_COMPONENT_ROWS = 100
 
 
 class CandidateMaker:
@@ -84,14 +86,16 @@ class CandidateMaker:
             family = "additive" if map_name == "additive" else "linear"
             made += [(family, name, "plain", map_name, clone(each)) for name, each in on_maps]
         if self._adds_maps(maps):
-            form, own = "additive", None
+            form, map_of_array = "additive", None
             if not self._forms:
-                form, own = "plain", "additive"
-                maps[own] = FEATURE_MAPS[own](self._seed)
-            made += [("additive", name, form, own, clone(each)) for name, each in on_maps]
-        form = "trees" if "trees" in self._forms else "plain"
+                form, map_of_array = "plain", "additive"
+                maps[map_of_array] = FEATURE_MAPS[map_of_array](self._seed)
+            made += [("additive", name, form, map_of_array, clone(r)) for name, r in on_maps]
         trees = [name for name in rankers if name not in linear]
-        made += [("trees", name, form, None, rankers[name]) for name in trees]
+        own = "components" if trees and self._is_wide() else None
+        if own is not None:
+            maps[own] = FEATURE_MAPS[own](self._seed)
+        made += [("trees", name, self._tree_form, own, rankers[name]) for name in trees]
         rounds = np.array(ROUNDS, dtype=np.float64)
         grids = [rounds if each[0] == "trees" else alphas for each in made]
         return [
@@ -138,12 +142,7 @@ class CandidateMaker:
         """Names of the methods of trees to try; one of them where LightGBM is not installed."""
         if "trees" not in self._families:
             return []
-        X = in_form(self._data.X, "trees" if "trees" in self._forms else "plain")
-        if sp.issparse(X) and X.shape[1] > _MOST_SPARSE_COLUMNS:
-            self.notes.append(
-                f"trees were not tried on {X.shape[1]:,} sparse columns, of which a split looks at "
-                f"each (at most {_MOST_SPARSE_COLUMNS:,})"
-            )
+        if self._is_wide() and self._data.y.size < _FEWEST_COMPONENT_ROWS:
             return []
         names = method_names(self._ranker.metric, trees=True)
         if has_lightgbm():
@@ -153,6 +152,15 @@ class CandidateMaker:
             f"without {' and '.join(names[1:])}"
         )
         return names[:1]
+
+    @property
+    def _tree_form(self) -> str:
+        return "trees" if "trees" in self._forms else "plain"
+
+    def _is_wide(self) -> bool:
+        """Whether trees would have a sparse matrix of many columns."""
+        X = in_form(self._data.X, self._tree_form)
+        return sp.issparse(X) and X.shape[1] > _MOST_SPARSE_COLUMNS
 
     def _supports(self, ranker: Any) -> bool:
         """Whether a ranker takes grades, groups and weights as far as there are any."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -138,6 +139,7 @@ FEATURE_MAPS: dict[str, Callable[[int], Any]] = {
     "fourier": lambda seed: RBFSampler(n_components=500, gamma="scale", random_state=seed),
     "quadratic": lambda seed: QuadraticFeatures(),
     "additive": lambda seed: AdditiveFeatures(),
+    "components": lambda seed: TruncatedSVD(n_components=40, random_state=seed),
 }
 
 

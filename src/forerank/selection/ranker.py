@@ -71,7 +71,7 @@ class Ranker(BaseRanker):
         absolute value of 1.
     maps : list, optional
         Nonlinear feature maps to try as well, each with the first two methods: "nystroem",
-        "fourier", "quadratic", "additive", or transformers.
+        "fourier", "quadratic", "additive", "components" (for sparse data), or transformers.
     time_budget : float, optional
         Seconds after which no fit is started; the first method is always tried on one fold.
     search_rows : int or None, default=100_000
