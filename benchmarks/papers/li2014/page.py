@@ -321,7 +321,7 @@ def _figure_1(results: Results, path: Path) -> str:
 log time in log size are over the parts where the gap was reached in the time allowed; > is a time
 at which it was not (a cross in the figure), and "late" their number. Algorithm 1 is ended after
 {patience:g} processor seconds."""
-    head = ("data", "method", "alpha", "part of", "sizes", "slope", "seconds, all", "late")
+    head = ("data", "method", "alpha", "part of", "sizes", "slope", "seconds, largest part", "late")
     return f"{text}\n\n{table(head, rows)}\n\n![Seconds against rows](figure1.png)"
 
 
