@@ -323,12 +323,13 @@ def _beside_the_paper(results: Results, name: str, who: str) -> str:
     """The best gammas here and in the paper, and the AUC here that the latter fall short."""
     best, auc = _best_gammas(results, name, who)
     theirs = published.GAMMA[name][who][0]
-    at_theirs = max(
+    at_theirs = [
         per_pool(results, name, who, gamma=gamma).mean()
         for gamma in results.settings["gammas"]
         if _gamma(gamma) in theirs.split(", ")
-    )
-    less = "" if _shared_gammas(results, name, who) else f", {auc - at_theirs:.4f} less here"
+    ]
+    shared = not at_theirs or _shared_gammas(results, name, who)
+    less = "" if shared else f", {auc - max(at_theirs):.4f} less here"
     return f"{name} {', '.join(map(_gamma, best))} (there {theirs}{less})"
 
 
