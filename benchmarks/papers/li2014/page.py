@@ -283,7 +283,7 @@ def _figure_1(results: Results, path: Path) -> str:
     lines = _lines(results)
     names = results.found("data", protocol.FIGURE_DATA, kind="growth")
     rows, styles = [], {"TopPush": "-", protocol.ALGORITHM_1: ":"}
-    size = (4.6 * max(len(names), 1), 4.0)
+    size = (4.6 * max(len(names), 1), 4.8)
     with figure(path, 1, max(len(names), 1), size=size, squeeze=False) as (_, panels):
         for line in lines:
             data, who, alpha, axis = line
@@ -309,7 +309,7 @@ def _figure_1(results: Results, path: Path) -> str:
                 level = float(np.exp(np.mean(np.log(axes.lines[0].get_ydata()))))
                 middle = level * sizes / np.exp(np.mean(np.log(sizes)))
                 axes.loglog(sizes, middle, "k-.", linewidth=1, label="linear")
-                axes.legend(fontsize=7)
+                axes.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
                 axes.set_xticks(sizes[::2])
                 axes.xaxis.set_major_formatter("{x:,.0f}")
                 axes.xaxis.set_minor_formatter("")
