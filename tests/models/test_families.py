@@ -96,6 +96,12 @@ class TestEachFamily:
         assert_allclose(session.run(None, inputs)[0][:, 0], expected, atol=2e-5)
 
 
+def test_notes_say_how_the_columns_were_prepared(models):
+    assert any("scaled" in note for note in models["linear"].notes)
+    assert not any("scaled" in note for note in models["trees"].notes)
+    assert any(note.startswith("for trees: ") for note in models["average"].notes)
+
+
 def test_parts_of_an_average(models):
     parts, constant = score_parts(models["average"])
     assert [part.ensemble is None for part in parts] == [True, False]

@@ -85,6 +85,14 @@ def test_a_refit_of_the_same_rows_gives_the_same_scores(fitted, family):
     ranker.refit(X, y)
 
 
+@pytest.mark.parametrize("family", ["linear", "additive", "trees", "average"])
+def test_sparse_rows_are_scored_like_dense_ones(fitted, family):
+    X, _ = rows(family, 50)
+    ranker = fitted[family]
+    scores = ranker.decision_function(X)
+    assert_allclose(ranker.decision_function(sp.csr_matrix(X)), scores, atol=1e-9)
+
+
 def test_scores_of_an_average_are_the_weighted_sum_of_its_parts(fitted):
     X, _ = rows("average")
     average = fitted["average"].best_estimator_
@@ -148,6 +156,9 @@ class TestWithoutLightGBM:
         X, y = rows("trees", 200)
         ranker = Ranker(cv=2, alphas=2, families=["linear", "trees"], random_state=0)
         assert ranker.fit(X, y, qid=np.arange(200) % 4).best_family_ == "linear"
+        assert "trees of scikit-learn take neither groups nor grades" in ranker.reason_
+        with pytest.raises(ValueError, match="take neither groups nor grades"):
+            Ranker(families="trees", cv=2).fit(X, y, qid=np.arange(200) % 4)
 
 
 class TestWhatIsTried:
@@ -197,14 +208,42 @@ class TestWhatIsTried:
             ([], "families is empty"),
             ("average", 'The family "average" needs "trees"'),
             (["linear", "average"], 'The family "average" needs "trees"'),
+            (None, "families=None: give"),
+            (5, "families=5: give"),
         ],
     )
     def test_families_that_do_not_exist(self, families, message):
         with pytest.raises(ValueError, match=message):
             Ranker(families=families).fit(*rows("linear", 40))
 
+    def test_what_cannot_be_fitted_alone_is_said(self):
+        wide = sp.random(90, 2500, 0.02, format="csr", random_state=0)
+        y = np.arange(90) % 2 == 0
+        for family in ("additive", "trees"):
+            with pytest.raises(ValueError, match=f"No model of the families {family} can be"):
+                Ranker(families=family, cv=2).fit(wide, y)
+
+    def test_few_positives_have_lines_and_what_was_asked_for(self):
+        X, y = rows("linear", 200)
+        y = np.arange(200) < 8
+        X[y] += 1.0
+        options = {"cv": 2, "alphas": 2, "random_state": 0}
+        assert set(Ranker(**options).fit(X, y).cv_results_["family"]) == {"linear"}
+        for family in ("additive", "trees"):
+            assert Ranker(families=family, **options).fit(X, y).best_family_ == family
+        both = Ranker(families=["linear", "additive"], **options).fit(X, y)
+        assert "additive models were not tried with 8 rows of the rarest class" in both.reason_
+
+    def test_some_positives_are_averaged(self):
+        X, y = rows("average", 300)
+        kept = np.flatnonzero(~y | (np.cumsum(y) <= 40))
+        ranker = Ranker(families="linear,trees,average", **FAST).fit(X[kept], y[kept])
+        assert ranker.best_family_ == "average"
+        assert "With 40 rows of the rarest class, families are averaged" in ranker.reason_
+
     def test_order_of_families(self):
         assert check_families(["trees", "linear"]) == ("linear", "trees")
+        assert check_families("trees, linear") == ("linear", "trees")
         assert clone(Ranker(families=["trees"])).families == ["trees"]
 
 

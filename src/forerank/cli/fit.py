@@ -22,9 +22,11 @@ EPILOG = (
         "forerank fit queries.svm --ranker RankNCG -o queries.forerank  # graded labels, with qid",
         "zcat leads.csv.gz | forerank fit - -t bought --params ranker.toml -o leads.forerank",
     )
-    + "By default method and penalty are chosen for the measure by cross-validation (Ranker). "
+    + "By default linear models, additive ones, boosted trees and their average are compared for "
+    "the measure by cross-validation (Ranker). "
     "Options that are not listed are parameters of the ranker: --alpha 0.01, --loss logistic, "
-    "--max-iter 500, --time-budget 60. A TOML file holds the same: alpha = 0.01, "
+    "--max-iter 500, --time-budget 60, and for Ranker --families linear (or additive, trees, "
+    "linear,trees). A TOML file holds the same: alpha = 0.01, "
     'loss = "logistic", and ranker = "PairwiseRanker".'
 )
 # Unknown options are parameters of the ranker.

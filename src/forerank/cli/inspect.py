@@ -35,6 +35,7 @@ def _lines(card: dict[str, Any]) -> list[tuple[str, str]]:
     loadable = "none" if card["problems"] else "none: it can be loaded"
     return [
         ("ranker", f"{summary.get('ranker')}({params})"),
+        *_titled("choice", [summary["choice"]["reason"]] if "choice" in summary else []),
         ("trained on", f"{rows}: {output.class_counts(summary)}"),
         ("target", str(card["target"])),
         ("group", str(card["group"])),

@@ -148,6 +148,17 @@ class RankingProblem:
         steps.fit(first_rows(X, n_train))
         return steps, steps.transform(X)
 
+    def notes_on(self, forms: str | Sequence[str]) -> list[str]:
+        """The notes, with the treatment of the columns of a table in these forms."""
+        forms = [forms] if isinstance(forms, str) else forms
+        if self.plan is None or list(forms) == ["plain"]:
+            return self.notes
+        plain = set(self.plan.lines())
+        lines = self.plan.lines(forms[0])
+        for form in forms[1:]:
+            lines += [f"for {form}: {line}" for line in self.plan.lines(form) if line not in lines]
+        return lines + [note for note in self.notes if note not in plain]
+
     def forget_rows(self) -> None:
         """Release the memory of the rows."""
         self.rows = None

@@ -1,5 +1,6 @@
 """Gradient boosted trees: BoostedRanker."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Self
@@ -321,7 +322,10 @@ class BoostedRanker(GraphRanker):
         weight, group = (
             None if each is None else each[rows] for each in (problem.weight, problem.group)
         )
-        return float(function(problem.codes[rows], scores, sample_weight=weight, qid=group))
+        with warnings.catch_warnings():
+            # Groups of one class, once for every number of rounds.
+            warnings.simplefilter("ignore", UserWarning)
+            return float(function(problem.codes[rows], scores, sample_weight=weight, qid=group))
 
     def _report(self, rounds: int, value: float) -> None:
         if self.verbose:

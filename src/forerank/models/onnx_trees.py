@@ -54,8 +54,8 @@ def _table_rows(build: Graph, steps: TableColumns) -> list[str]:
             else:
                 kind = "date" if isinstance(step, RawColumns) else "text"
                 raise ValueError(
-                    f"The {kind} column {column!r} cannot be exported to ONNX; "
-                    "fit the model without it."
+                    f"The {kind} column {column!r} cannot be exported to ONNX with trees; "
+                    "fit the model without it, or choose the families linear or additive."
                 )
     return parts
 

@@ -283,8 +283,8 @@ def linear_steps(model: Model) -> tuple[Any, Any, Vector, float]:
     if len(parts) > 1 or parts[0].coef is None:
         what = "an average of rankers" if len(parts) > 1 else "boosted trees"
         raise ValueError(
-            f"the model is {what}, without a weight for each column; fit linear models alone "
-            "(families: linear) for that"
+            f"the model is {what}, without a weight or a curve for each column; choose the "
+            "families linear, or additive, to have them"
         )
     return parts[0].columns, model.estimator[-1], parts[0].coef, parts[0].intercept
 

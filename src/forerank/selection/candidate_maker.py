@@ -21,9 +21,11 @@ from forerank.trees import has_lightgbm
 
 __all__ = ["FEW_CLASS_ROWS", "CandidateMaker"]
 
-# Rows of the rarest class below which additive maps are not tried, and families are not compared,
-# but averaged: a measure of so few rows is mostly noise.
+# Rows of the rarest class below which additive maps are not tried beside others, and families are
+# not compared, but averaged: a measure of so few rows is mostly noise. Below the second number
+# trees are not tried beside others either.
 FEW_CLASS_ROWS = 50
+_FEWEST_TREE_ROWS = 10
 
 # Most columns of an array for which additive maps are tried: each becomes about eight.
 _MOST_ADDITIVE_COLUMNS = 300
@@ -96,6 +98,8 @@ class CandidateMaker:
         if own is not None:
             maps[own] = FEATURE_MAPS[own](self._seed)
         made += [("trees", name, self._tree_form, own, rankers[name]) for name in trees]
+        if not made:
+            raise ValueError(self._nothing_to_try())
         rounds = np.array(ROUNDS, dtype=np.float64)
         grids = [rounds if each[0] == "trees" else alphas for each in made]
         return [
@@ -108,7 +112,12 @@ class CandidateMaker:
         X = self._data.X
         if "additive" not in self._families or self._ranker.methods != "auto":
             return False
-        if int(np.unique(self._data.y, return_counts=True)[1].min()) < FEW_CLASS_ROWS:
+        if self._n_rarest < FEW_CLASS_ROWS and len(self._families) > 1:
+            if self._ranker.families != "auto":
+                self.notes.append(
+                    f"additive models were not tried with {self._n_rarest} rows of the rarest "
+                    f"class (at least {FEW_CLASS_ROWS})"
+                )
             return False
         if self._forms:
             return "additive" in self._forms
@@ -128,6 +137,7 @@ class CandidateMaker:
             raise ValueError('methods is empty; give names of methods, or "auto".')
         made = {name: METHODS[name].make(self._measure.parameter) for name in names}
         rankers = {name: ranker for name, ranker in made.items() if self._supports(ranker)}
+        self._note_on_lightgbm(made, rankers)
         if not rankers:
             given_beside = {"grades": self._graded, "groups": self._data.group is not None}
             given_beside["sample weights"] = self._data.weight is not None
@@ -140,18 +150,44 @@ class CandidateMaker:
 
     def _tree_names(self) -> list[str]:
         """Names of the methods of trees to try; one of them where LightGBM is not installed."""
-        if "trees" not in self._families:
+        alone = len(self._families) == 1
+        if "trees" not in self._families or (self._n_rarest < _FEWEST_TREE_ROWS and not alone):
             return []
         if self._is_wide() and self._data.y.size < _FEWEST_COMPONENT_ROWS:
             return []
         names = method_names(self._ranker.metric, trees=True)
-        if has_lightgbm():
-            return names
-        self.notes.append(
-            "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, "
-            f"without {' and '.join(names[1:])}"
+        return names if has_lightgbm() else names[:1]
+
+    def _note_on_lightgbm(self, made: dict[str, Any], supported: dict[str, Any]) -> None:
+        """What trees lack without LightGBM."""
+        trees = [name for name in made if METHODS[name].trees]
+        if not trees or has_lightgbm():
+            return
+        if trees[0] not in supported:
+            self.notes.append(
+                "LightGBM is not installed, and trees of scikit-learn take neither groups nor "
+                "grades: trees were not tried"
+            )
+        elif isinstance(self._ranker.methods, str) and self._ranker.methods == "auto":
+            others = method_names(self._ranker.metric, trees=True)[1:]
+            self.notes.append(
+                "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, "
+                f"without {' and '.join(others)}"
+            )
+
+    def _nothing_to_try(self) -> str:
+        """Why no model of the families can be fitted."""
+        why = "; ".join(self.notes) or (
+            f"additive models need a table, or a dense array of at most {_MOST_ADDITIVE_COLUMNS} "
+            f"columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows of a sparse matrix with "
+            f"more than {_MOST_SPARSE_COLUMNS:,} columns"
         )
-        return names[:1]
+        names = ", ".join(self._families)
+        return f'No model of the families {names} can be fitted ({why}). Add "linear".'
+
+    @property
+    def _n_rarest(self) -> int:
+        return int(np.unique(self._data.y, return_counts=True)[1].min())
 
     @property
     def _tree_form(self) -> str:

@@ -3,7 +3,7 @@ names.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,7 +162,12 @@ def method_names(metric: str | None = None, *, trees: bool = False) -> list[str]
 def check_families(families: Any) -> tuple[str, ...]:
     """Names of families, the simplest first; all for "auto"."""
     if isinstance(families, str):
-        families = FAMILIES if families == "auto" else [families]
+        names = [name.strip() for name in families.split(",")]
+        families = FAMILIES if families == "auto" else names
+    if not isinstance(families, Iterable):
+        raise ValueError(
+            f'families={families!r}: give "auto", or names among {", ".join(FAMILIES)}.'
+        )
     given = list(families)
     unknown = [name for name in given if name not in FAMILIES]
     if unknown or not given:

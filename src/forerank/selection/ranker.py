@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state
@@ -52,13 +53,13 @@ class Ranker(BaseRanker):
         rows of a group.
     families : "auto", str or list of str, default="auto"
         Families of models to choose from: "linear", "additive" (linear in splines of the columns),
-        "trees" (`BoostedRanker`) and "average" (the mean of the scores of the best linear or
+        "trees" (`BoostedRanker`) and "average" (a weighted sum of the scores of the best linear or
         additive model and of the best trees); "auto" is all of them. Of families that do not differ
         by more than noise the simplest is selected. "linear" is for those who need a weight for
-        each column and a certificate.
+        each column and a certificate. Names may be joined by commas.
     methods : "auto" or list of str, default="auto"
-        Names from `method_names()`; "auto" tries those of the families that are often the best for
-        the measure.
+        Names from `method_names()`, in which case `families` is not used; "auto" tries those of the
+        families that are often the best for the measure.
     alphas : int or array-like, default=10
         The penalties, or their number, from 10 to 1e-7 in equal ratios. If a number is given and
         the largest or the smallest is the best, larger or smaller ones are tried as well.
@@ -154,6 +155,7 @@ class Ranker(BaseRanker):
     best_family_ = "linear"
     best_rounds_: int | None = None
     forms_: tuple[str, ...] = ("plain",)
+    _is_dense = False
 
     def __init__(
         self,
@@ -334,6 +336,7 @@ class Ranker(BaseRanker):
         for name in ("coef_", "intercept_", "calibration_"):
             self.__dict__.pop(name, None)
         self.best_estimator_ = fit_pieces(pieces, weights, data, self.scale)
+        self._is_dense = isinstance(data.X, np.ndarray)  # sparse rows are then made dense
         if len(pieces) == 1 and isinstance(data.X, ColumnForms):
             self.n_features_in_ = in_form(data.X, pieces[0].form).shape[1]
         if self.calibrate:
@@ -438,21 +441,15 @@ class Ranker(BaseRanker):
 
         Cost: one product with X; if a feature map was selected, the map and a product with its
         columns; for trees, one path from root to leaf for each row and tree.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
         """
         check_is_fitted(self)
         X = X if self._is_prepared(X) else self._validated(X)
         form = self.forms_[0]
         if hasattr(self, "coef_"):
             return make_design(in_form(X, form)).scores(self.coef_[0]) + self.intercept_[0]
-        return estimator_scores(self.best_estimator_, form, X)
+        rows: Any = X
+        rows = rows.toarray() if sp.issparse(rows) and self._is_dense else rows
+        return estimator_scores(self.best_estimator_, form, rows)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row, by the thresholds of the selected ranker."""

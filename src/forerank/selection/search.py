@@ -412,8 +412,16 @@ class Search:
             return first, int(np.argmin(np.abs(np.log(first.grid / wanted))))
         folds = self._common_folds(found)
         results = {name: c.results[folds, position] for name, (c, position) in found.items()}
-        few = int(np.unique(self.data.y, return_counts=True)[1].min()) < FEW_CLASS_ROWS
-        return found[select_family(results, self._excess, self._test_ratio, few=few)]
+        return found[select_family(results, self._excess, self._test_ratio, few=self.is_few())]
+
+    @property
+    def n_rarest(self) -> int:
+        """Number of rows of the rarest class."""
+        return int(np.unique(self.data.y, return_counts=True)[1].min())
+
+    def is_few(self) -> bool:
+        """Whether that is too few to compare families."""
+        return self.n_rarest < FEW_CLASS_ROWS
 
     def _common_folds(self, found: dict[str, tuple[Candidate, int]]) -> list[int]:
         """Numbers of the folds that all have results of; families that lack some of the folds that

@@ -74,8 +74,8 @@ def _value(search: Search, selected: Candidate, position: int) -> str:
 
 
 def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str:
-    """What the selected candidate gains over the best linear one, for those who would rather have
-    weights and a certificate.
+    """What the selected candidate gains over the best linear one, so that users can decide whether
+    that is worth the weights and the certificate.
     """
     linear = [c for c in search.candidates if c.family == "linear" and len(c.measured)]
     if not linear:
@@ -91,8 +91,16 @@ def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str
         what = f"It gains {gain:.4f}{spread} over the best linear method ({best.name})"
     else:
         what = f"It is {-gain:.4f}{spread} behind the best linear method ({best.name})"
-    early = "" if best.dropped is None else " in the folds before that was dropped"
-    return f" {what}{early}, which has a weight for each column and a certificate."
+    few = search.is_few()
+    if best.dropped is not None:
+        what += ", which was dropped after the first folds"
+    elif gain < 0.0 and selected.family == "average":
+        what += ", but has the smaller logistic loss on held-out rows" * (not few)
+    text = f" {what}."
+    if few and selected.family == "average":
+        text += f" With {search.n_rarest} rows of the rarest class, families are averaged and not"
+        text += " compared."
+    return f"{text} Linear methods have a weight for each column and a certificate."
 
 
 def _runner_up(search: Search, selected: Candidate, position: int, others: list[Candidate]) -> str:

@@ -140,7 +140,7 @@ def fit(
         target=problem.target if problem.source.is_table else None,
         group=None if group is None else column_name(group),
         summary=summary,
-        notes=problem.notes,
+        notes=problem.notes_on(available_forms(fitted, problem)),
     )
 
 
