@@ -91,16 +91,15 @@ def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str
         what = f"It gains {gain:.4f}{spread} over the best linear method ({best.name})"
     else:
         what = f"It is {-gain:.4f}{spread} behind the best linear method ({best.name})"
-    few = search.is_few()
+    averaged, why = selected.family == "average", ""
     if best.dropped is not None:
         what += ", which was dropped after the first folds"
-    elif gain < 0.0 and selected.family == "average":
-        what += ", but has the smaller logistic loss on held-out rows" * (not few)
-    text = f" {what}."
-    if few and selected.family == "average":
-        text += f" With {search.n_rarest} rows of the rarest class, families are averaged and not"
-        text += " compared."
-    return f"{text} Linear methods have a weight for each column and a certificate."
+    elif averaged and search.is_few():
+        rows = counted(search.n_rarest, "row")
+        why = f" With {rows} of the rarest class, families are averaged and not compared."
+    elif averaged and gain < 0.0:
+        what += ", but has the smaller logistic loss on held-out rows"
+    return f" {what}.{why} Linear methods have a weight for each column and a certificate."
 
 
 def _runner_up(search: Search, selected: Candidate, position: int, others: list[Candidate]) -> str:
