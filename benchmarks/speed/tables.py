@@ -241,12 +241,16 @@ def summarise(path):
 
 
 def gaps(records, measure, ours):
-    """Mean over the splits of a set of our value less the best of the peers."""
+    """Mean over the splits of a set of our value, less that of the peer with the highest mean."""
     by_set = {}
     for record in records:
-        best = max(record[peer][measure] for peer in PEERS if peer in record)
-        by_set.setdefault(record["set"], []).append(record[ours][measure] - best)
-    return {name: float(np.mean(each)) for name, each in by_set.items()}
+        by_set.setdefault(record["set"], []).append(record)
+    found = {}
+    for name, each in by_set.items():
+        peers = [peer for peer in PEERS if peer in each[0]]
+        best = max(np.mean([record[peer][measure] for record in each]) for peer in peers)
+        found[name] = float(np.mean([record[ours][measure] for record in each]) - best)
+    return found
 
 
 def summary_table(which, records):
