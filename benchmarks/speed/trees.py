@@ -3,7 +3,7 @@
     scripts/bench trees [--quick]
 
 Queries: on MQ2008 (five folds: three parts to train on, one to choose the number of rounds, one to
-test) and MSLR (the first 5,000 queries of a fold in its training and test part), exact losses over
+test) and MSLR (5,000 rows of a fold to train on and to test), exact losses over
 all pairs of a query beside LightGBM's lambdarank with the same trees: NDCG@10 and MAP.
 
 Pairs or rows: on the tables and archives of _table_sets.py that are not kept aside, three splits,
