@@ -87,7 +87,8 @@ def one_fold(data, name, fold, train, test, given_up, options):
     measured = {metric: metric_function(metric) for metric in METRICS}
     for metric in METRICS:
         clock = time.perf_counter()
-        ranker = Ranker(metric, random_state=0, n_jobs=options.jobs).fit(X[train], y[train])
+        ranker = Ranker(metric, families="linear", random_state=0, n_jobs=options.jobs)
+        ranker.fit(X[train], y[train])
         seconds[metric] = time.perf_counter() - clock
         values[metric]["Ranker"] = float(
             measured[metric](y[test], ranker.decision_function(X[test]))

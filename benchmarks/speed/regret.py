@@ -87,7 +87,7 @@ def one_split(name, split):
     record["chosen"], record["folds"], record["seconds"] = {}, {}, {}
     for metric in METRICS:
         clock = process_time()
-        ranker = Ranker(metric, random_state=split).fit(X, y)
+        ranker = Ranker(metric, families="linear", random_state=split).fit(X, y)
         record["seconds"][metric] = process_time() - clock
         chosen = {"method": ranker.best_method_, "alpha": ranker.best_alpha_}
         chosen["cv"] = ranker.best_score_
@@ -111,7 +111,7 @@ def compare_refits():
     for name in REFITTED:
         X, y, _, _ = load(name, 0)
         folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
-        ranker = Ranker("auc", cv=folds, random_state=0).fit(X, y)
+        ranker = Ranker("auc", families="linear", cv=folds, random_state=0).fit(X, y)
         method, alpha = ranker.best_method_, ranker.best_alpha_
         table, fresh = [], []
         place = list(zip(ranker.cv_results_["method"], ranker.cv_results_["alpha"], strict=True))
