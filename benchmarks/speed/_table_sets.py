@@ -7,22 +7,14 @@ once, at the end. Splits have the seeds 0 to 2. At most TRAIN_ROWS rows are trai
 at most TEST_ROWS, are test rows.
 """
 
+from _regret_sets import ARCHIVES, REVIEWS
+
 TABLES = (
     "aer_creditcard", "healthins", "psid1976", "resume_call", "smokeban", "doctorvisits",
     "headinjury", "monica", "nasscds", "food_reviews", "ad_data", "mplsstops", "chile",
     "titanic_names", "wells", "mn_police_first", "smoking_uk", "births14", "reddit_finance",
     "rotterdam", "tv16", "happiness", "covid_first", "indo_rct", "hhs_noleak", "loanapp", "nhefs",
     "rats_sex", "taxi",
-)  # fmt: skip
-ARCHIVES = (
-    "a9a", "bank", "breast_cancer", "breast_w", "colic", "connect4", "covtype_binary", "diabetes",
-    "haberman", "heart_h", "hepatitis", "ionosphere", "letter", "mnist_0",
-    "news20_bydate_forsale", "nslkdd", "shuttle", "spambase", "vote", "w8a_train",
-)  # fmt: skip
-REVIEWS = (
-    "Cohen_2006_ACEInhibitors", "Cohen_2006_ADHD", "Cohen_2006_Antihistamines",
-    "Cohen_2006_Estrogens", "Cohen_2006_NSAIDS", "Cohen_2006_Opioids", "Cohen_2006_Triptans",
-    "Nagtegaal_2019",
 )  # fmt: skip
 SETS = (*TABLES, *ARCHIVES, *REVIEWS)
 KEPT_ASIDE = (*TABLES[2::3], *ARCHIVES[2::3], *REVIEWS[2::3])
