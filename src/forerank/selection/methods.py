@@ -113,7 +113,7 @@ METHODS = {
     "average-precision-hinge": Method(
         "hinge bound of average precision", lambda parameter: MAPRanker()
     ),
-    # Large and small trees: those of 15 leaves beside them gained nothing on 50 data sets.
+    # Large and small trees: those of 15 leaves beside them gained nothing on 40 data sets.
     "trees-40-leaves": _trees(40, 0.08),
     "trees-5-leaves": _trees(5, 0.08),
 }
