@@ -2,8 +2,9 @@
 
 ForerankError
 ├── DataFileError (ValueError)    a data file that cannot be read: path, line, problem
-├── CsvProblem (ValueError)       the same within the CSV reader, which does not know the path
+├── CsvProblem (ValueError)       the same within readers of text, which do not know the path
 ├── ModelFileError (ValueError)   a model file that cannot be used
+├── ProjectFileError (ValueError) a labelling project that cannot be used
 └── Refused (ValueError)          the same within the checks of its contents
 
 Wrong arguments raise ValueError or TypeError; estimators that did not converge warn with
@@ -13,7 +14,14 @@ scikit-learn's ConvergenceWarning.
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CsvProblem", "DataFileError", "ForerankError", "ModelFileError", "Refused"]
+__all__ = [
+    "CsvProblem",
+    "DataFileError",
+    "ForerankError",
+    "ModelFileError",
+    "ProjectFileError",
+    "Refused",
+]
 
 
 class ForerankError(Exception):
@@ -45,7 +53,7 @@ class DataFileError(ForerankError, ValueError):
 
 
 class CsvProblem(ForerankError, ValueError):
-    """A problem of a CSV file, with its line and the arguments of the reader that may help."""
+    """A problem of a text file, with its line and the arguments of the reader that may help."""
 
     def __init__(
         self, problem: str, line: int | None = None, arguments: Mapping[str, Any] | None = None
@@ -56,6 +64,13 @@ class CsvProblem(ForerankError, ValueError):
 
 class ModelFileError(ForerankError, ValueError):
     """A model file that cannot be used; the message is one line: file, problem and remedy."""
+
+    def __init__(self, path: Any, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+
+
+class ProjectFileError(ForerankError, ValueError):
+    """A labelling project that cannot be opened or made; the message is one line."""
 
     def __init__(self, path: Any, problem: str) -> None:
         super().__init__(f"{path}: {problem}")

@@ -47,5 +47,5 @@ def test_encodings_that_are_none(tmp_path):
             read_table(path, encoding=encoding)
     with pytest.raises(DataFileError, match="not text in the given encoding"):
         read_table(path, encoding="cp1252")
-    with pytest.raises(DataFileError, match="encoding applies to CSV and TSV files only"):
+    with pytest.raises(DataFileError, match="encoding applies to text files only"):
         read_table(written(tmp_path, ".parquet"), encoding="cp1252")

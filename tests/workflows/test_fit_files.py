@@ -273,7 +273,7 @@ def test_the_encoding_of_a_model_is_for_files_that_are_not_in_utf8(tmp_path):
         assert set(pd.read_csv(tmp_path / "out.csv")["city"]) == {"Zürich", "Málaga"}
     garbled = evaluate(model, tmp_path / "utf-8.csv", encoding="cp1252").scores
     assert not np.allclose(garbled, scores)  # what is said goes before what is seen
-    with pytest.raises(DataFileError, match="encoding applies to CSV and TSV files only"):
+    with pytest.raises(DataFileError, match="encoding applies to text files only"):
         fit(frame, "y", encoding="cp1252")
 
 

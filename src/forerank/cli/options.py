@@ -27,8 +27,9 @@ DataFile = Annotated[
     str,
     Argument(
         metavar="FILE",
-        help="CSV, TSV, Parquet, Feather, svmlight (.svm, .svmlight, .libsvm) or NumPy archive "
-        "(.npz), by its suffix; text files also as .gz or .bz2. '-' is standard input.",
+        help="CSV, TSV, Parquet, Feather, XLSX, JSON lines (.jsonl, .ndjson), RIS, BibTeX (.bib), "
+        "svmlight (.svm, .svmlight, .libsvm) or NumPy archive (.npz), by its suffix; text "
+        "files also as .gz or .bz2. '-' is standard input.",
     ),
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
@@ -108,8 +109,13 @@ def _columns(help: str, *flags: str) -> Any:
 
 _OF_A_FILE = {
     "delimiter": _text("Of a CSV file. Default: guessed from its header."),
-    "encoding": _text("Of a CSV file, such as cp1252. Default: UTF-8, or UTF-16 if it has a mark."),
-    "format": _text("csv, tsv, parquet, feather, svm or npz. Default: by suffix; '-' is CSV."),
+    "encoding": _text(
+        "Of a text file, such as cp1252. Default: UTF-8, or UTF-16 if it has a mark."
+    ),
+    "format": _text(
+        "csv, tsv, parquet, feather, xlsx, jsonl, ris, bib, svm or npz. Default: by suffix; "
+        "'-' is CSV."
+    ),
 }
 _OF_LABELLED_ROWS = {
     "positive": _text("The label to rank first. Default: the larger of two."),

@@ -52,6 +52,7 @@ class CsvOptions:
     types: Mapping[str, Any] = field(default_factory=dict)  # of pyarrow; others follow from values
     readings: Mapping[str, Reading] = field(default_factory=dict)  # of columns of strings
     categories: int = 0  # most different strings of a column that becomes a dictionary column
+    missing_strings: bool = True  # whether "NA", "?" and empty strings are missing values
 
 
 class CsvFile:
@@ -369,7 +370,7 @@ def _conversion(options: CsvOptions, decimal: str) -> Any:
         decimal_point=decimal,
         true_values=[],
         false_values=[],
-        strings_can_be_null=True,
+        strings_can_be_null=options.missing_strings,
         auto_dict_encode=options.categories > 0,
         auto_dict_max_cardinality=options.categories or None,
     )

@@ -22,9 +22,15 @@ _FORMATS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".npz": "npz",
+    ".ris": "ris",
+    ".bib": "bibtex",
+    ".bibtex": "bibtex",
+    ".xlsx": "xlsx",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
 }
 # Suffixes, without the point, that error messages name: one for each format.
-_NAMED_FORMATS = "csv, tsv, parquet, feather, svm, npz"
+_NAMED_FORMATS = "csv, tsv, parquet, feather, svm, npz, ris, bib, xlsx, jsonl"
 _COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -55,7 +61,8 @@ def check_readable(path: Any) -> None:
 
 
 def file_kind(path: Any, format: str | None = None) -> str:
-    """The format of a file: "csv", "tsv", "parquet", "feather", "svmlight" or "npz".
+    """The format of a file: "csv", "tsv", "parquet", "feather", "svmlight", "npz", "ris", "bibtex",
+    "xlsx" or "jsonl".
 
     By its suffix, before .gz or .bz2, or by `format`, which is a suffix with or without the point.
 

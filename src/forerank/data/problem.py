@@ -32,7 +32,7 @@ from forerank.data.forms import ColumnForms, FormColumns
 from forerank.data.frames import as_frame, column_name, with_types
 from forerank.data.labels import Labels, read_labels
 from forerank.data.notations import PLAIN, Reading
-from forerank.data.readers import Matrix, check_columns
+from forerank.data.readers import NOTES, Matrix, check_columns
 from forerank.data.readings import declared_reading, reading_notes, written_columns
 from forerank.data.source import DataSource, ReadOptions, is_frame
 from forerank.data.word_counts import WordCounts, holds_counts
@@ -272,10 +272,10 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
         raise source.error(f"no target was given; choose one of the columns {shown}")
     check_columns(source.path, list(frame.columns), target, group, *drop, *types)
     settings: dict[str, Any] = {} if source.encoding is None else {"encoding": source.encoding}
-    notes: list[str] = []
+    notes: list[str] = list(frame.attrs.get(NOTES, []))
     if options.skip_unlabelled:
         settings["skip_unlabelled"] = True
-        notes = source.select_labelled(frame[target], target)
+        notes += source.select_labelled(frame[target], target)
         frame = frame if source.selected is None else frame.iloc[source.selected]
     label_column, groups = frame[target], None
     if group is not None:

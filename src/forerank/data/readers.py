@@ -1,9 +1,10 @@
 """Readers of data files: the format follows from the suffix; pyarrow and scikit-learn do the
 reading.
 
-Tables (CSV, TSV, Parquet, Feather) become pandas frames, complete or in chunks; svmlight files and
-NumPy archives become matrices with labels and groups. A file that cannot be used raises
-`DataFileError`: one line that names the file and, where there is one, the line.
+Tables (CSV, TSV, Parquet, Feather) become pandas frames, complete or in chunks, as do files of
+records that are read whole (RIS, BibTeX, XLSX, JSON lines); svmlight files and NumPy archives
+become matrices with labels and groups. A file that cannot be used raises `DataFileError`: one line
+that names the file and, where there is one, the line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from forerank._text import listed
 from forerank.data.archives import Matrix, read_npz
+from forerank.data.bibliography import TEXT_KINDS, entries_table, is_entries, read_entries
 from forerank.data.csv import DELIMITERS, CsvFile, CsvOptions
 from forerank.data.encodings import checked_encoding, file_errors, open_bytes
 from forerank.data.files import first_line
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "NOTES",
     "Matrix",
     "check_columns",
     "file_kind",
@@ -35,8 +38,12 @@ __all__ = [
     "iter_table",
     "open_csv",
     "read_matrix",
+    "read_strings",
     "read_table",
 ]
+
+# Key of `DataFrame.attrs` with notes on what was skipped in a file, a list of strings.
+NOTES = "forerank_notes"
 
 
 def read_table(
@@ -50,12 +57,14 @@ def read_table(
     format: str | None = None,
     readings: Mapping[str, Reading] | None = None,
 ) -> "pd.DataFrame":
-    """A complete table as a frame.
+    """A complete table as a frame; entries of a file that were skipped are noted in
+    `frame.attrs[NOTES]`.
 
     Parameters
     ----------
     path : path
-        CSV, TSV, Parquet or Feather, by the suffix.
+        CSV, TSV, Parquet, Feather, RIS, BibTeX, XLSX (its first sheet) or JSON lines, by the
+        suffix. Columns of RIS are its tags, those of BibTeX its fields.
     columns : list of str, optional
         The columns to read.
     delimiter : str, optional
@@ -66,7 +75,7 @@ def read_table(
         Columns of a CSV file with at most this many different strings become categoricals, which
         take far less memory.
     encoding : str, optional
-        Of a CSV file, such as "cp1252"; by default UTF-8, or UTF-16 where the file begins with its
+        Of a text file, such as "cp1252"; by default UTF-8, or UTF-16 where the file begins with its
         byte order mark.
     format : str, optional
         The format of a file with another suffix; see `file_kind`.
@@ -81,6 +90,10 @@ def read_table(
         options = CsvOptions(columns, types or {}, readings or {}, categories)
         with file_errors(path):
             frame = to_frame(csv.table(_checked_options(path, csv, options)))
+    elif is_entries(kind):
+        table, notes = _entries(path, kind, columns, encoding)
+        frame = to_frame(table)
+        frame.attrs[NOTES] = notes
     else:
         frame = to_frame(pa.Table.from_batches(list(_columnar(path, kind, columns))))
     _refuse_empty(path, len(frame))
@@ -98,7 +111,8 @@ def iter_table(
     encoding: str | None = None,
     format: str | None = None,
 ) -> "Iterator[pd.DataFrame]":
-    """A table as frames of at most `rows` rows; memory does not grow with the file.
+    """A table as frames of at most `rows` rows; memory does not grow with the file, except for
+    RIS, BibTeX, XLSX and JSON lines, which are read whole.
 
     Parameters
     ----------
@@ -116,12 +130,31 @@ def iter_table(
     if kind in ("csv", "tsv"):
         batches = _csv_batches(path, _csv_file(path, kind, delimiter, encoding), columns, types)
     else:
-        batches = _columnar(path, kind, columns)
+        batches = _batches(path, kind, columns, encoding)
     for batch in batches:
         n_rows += batch.num_rows
         for begin in range(0, batch.num_rows, rows):
             yield to_frame(pa.Table.from_batches([batch.slice(begin, rows)]))
     _refuse_empty(path, n_rows)
+
+
+def read_strings(
+    path: Any,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+) -> Any:
+    """A complete CSV file as a pyarrow table of strings, each as it is written in the file."""
+    import pyarrow as pa
+
+    kind = _table_kind(path, format, encoding)
+    csv = _csv_file(path, kind, delimiter, encoding)
+    types = dict.fromkeys(csv.names, pa.string())
+    with file_errors(path):
+        table = csv.table(CsvOptions(types=types, missing_strings=False))
+    _refuse_empty(path, table.num_rows)
+    return table
 
 
 def read_matrix(path: Any, *, zero_based: bool | None = None, format: str | None = None) -> Matrix:
@@ -167,11 +200,11 @@ def open_csv(
     return _csv_file(path, file_kind(path, format), delimiter, encoding)
 
 
-def iter_batches(path: Any, *, format: str | None = None) -> Iterator:
-    """A Parquet or Feather file as pyarrow batches; at least one, which may be empty."""
+def iter_batches(path: Any, *, encoding: str | None = None, format: str | None = None) -> Iterator:
+    """A table that is not CSV as pyarrow batches; at least one, which may be empty."""
     kind = file_kind(path, format)
     check_readable(path)
-    yield from _columnar(path, kind, None)
+    yield from _batches(path, kind, None, encoding)
 
 
 def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:
@@ -181,11 +214,10 @@ def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:
     if not all(find_spec(name) for name in ("pandas", "pyarrow")):
         raise ImportError("Tables are read with pandas and pyarrow: pip install 'forerank[files]'")
     if kind in ("svmlight", "npz"):
-        expected = "a table (CSV, TSV, Parquet, Feather) is expected"
+        expected = "a table (CSV, TSV, Parquet, Feather, RIS, BibTeX, XLSX, JSON lines) is expected"
         raise DataFileError(path, f"this is a matrix without column names; {expected}")
-    if kind not in ("csv", "tsv") and encoding is not None:
-        problem = f"encoding applies to CSV and TSV files only; omit it for {kind}"
-        raise DataFileError(path, problem)
+    if kind not in TEXT_KINDS and encoding is not None:
+        raise DataFileError(path, f"encoding applies to text files only; omit it for {kind}")
     return kind
 
 
@@ -232,7 +264,26 @@ def _csv_batches(
             yield from table.combine_chunks().to_batches()
 
 
-# --- Parquet and Feather ---
+# --- Tables that are not CSV ---
+
+
+def _batches(path: Any, kind: str, columns: Sequence[str] | None, encoding: str | None) -> Iterator:
+    if not is_entries(kind):
+        yield from _columnar(path, kind, columns)
+        return
+    table, _ = _entries(path, kind, columns, encoding)
+    yield from table.combine_chunks().to_batches()
+
+
+def _entries(
+    path: Any, kind: str, columns: Sequence[str] | None, encoding: str | None
+) -> tuple[Any, list[str]]:
+    """A file of records as a pyarrow table, and notes on what was skipped."""
+    entries = read_entries(path, kind, encoding)
+    _refuse_empty(path, len(entries.rows))
+    table = entries_table(path, entries)
+    check_columns(path, table.column_names, *(columns or []))
+    return (table if columns is None else table.select(list(columns))), entries.notes
 
 
 def _columnar(path: Any, kind: str, columns: Sequence[str] | None) -> Iterator:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Index
+from forerank.data.bibliography import TEXT_KINDS
 from forerank.data.column_kinds import COLUMN_TYPES, arrow_types
 from forerank.data.encodings import usual_encoding
 from forerank.data.formats import check_readable, file_kind
@@ -29,8 +30,9 @@ _MOST_CATEGORIES = 4096
 class ReadOptions:
     """How data are read; see `forerank.workflows.fit.fit` for the meaning of each.
 
-    `types` and `drop` name columns of a table; `delimiter` and `encoding` are those of a CSV file;
-    `format` replaces the suffix of a file name; `skip_unlabelled` excludes rows without a label.
+    `types` and `drop` name columns of a table; `delimiter` is that of a CSV file, `encoding`
+    that of a text file; `format` replaces the suffix of a file name; `skip_unlabelled` excludes
+    rows without a label.
     """
 
     delimiter: str | None = None
@@ -74,7 +76,7 @@ class DataSource:
     is_table : bool
         Whether columns have names; False for svmlight files, NumPy archives and `Matrix`.
     encoding : str or None
-        Of a CSV file; None for UTF-8.
+        Of a text file; None for UTF-8.
     selected : array or None
         Numbers of the rows that are used; None for all. Errors count all rows.
     """
@@ -92,10 +94,10 @@ class DataSource:
             self.path = "the table" if self.is_table else "the matrix"
         self.name = None if in_memory else Path(data).name
         self._is_csv = kind in ("csv", "tsv")
-        self.encoding = options.encoding
-        if self.encoding is not None and not self._is_csv:
-            raise self.error("encoding applies to CSV and TSV files only; omit it")
-        if self.encoding is None and self._is_csv:
+        self.encoding, is_text = options.encoding, kind in TEXT_KINDS
+        if self.encoding is not None and not is_text:
+            raise self.error("encoding applies to text files only; omit it")
+        if self.encoding is None and is_text:
             self.encoding = usual_encoding(data, usual)
         self.selected: Index | None = None
 

@@ -155,7 +155,7 @@ def rank_file(
     delimiter : str, optional
         Delimiter of a CSV file.
     encoding : str, optional
-        Encoding of a CSV file; by default UTF-8 or, if it is not valid UTF-8, the encoding of the
+        Encoding of a text file; by default UTF-8 or, if it is not valid UTF-8, the encoding of the
         model's training file. The list is in UTF-8.
     format : str, optional
         Format of the file, if not given by its suffix; see `forerank.data.formats.file_kind`.
@@ -192,7 +192,8 @@ def rank_file(
         mark = csv.delimiter
     verbatim = csv is not None and out_format in ("csv", "tsv") and csv.delimiter == mark
     reading = _READING_SHARE if top is None else 1.0
-    rows = _FileRows(model, path, kind, allow_missing, result, lambda s: progress(reading * s))
+    options = (kind, source.encoding, allow_missing)
+    rows = _FileRows(model, path, *options, result, lambda s: progress(reading * s))
     with (
         tempfile.TemporaryDirectory(prefix="forerank-") as runs,
         opened_atomically(out, force=force) as file,
@@ -292,6 +293,7 @@ class _FileRows:
     model: Model
     path: Any
     kind: str
+    encoding: str | None
     allow_missing: bool
     result: RankedList
     progress: Progress
@@ -371,7 +373,7 @@ class _FileRows:
         import pyarrow as pa
 
         n_bytes = 0
-        for batch in iter_batches(self.path, format=self.kind):
+        for batch in iter_batches(self.path, encoding=self.encoding, format=self.kind):
             table = pa.Table.from_batches([batch])
             names = table.column_names
             if not self.result.rows:

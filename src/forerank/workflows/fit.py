@@ -88,11 +88,11 @@ def fit(
         of another type is an error. The types of other columns follow from their values: see
         `forerank.data.column_plan.plan_columns`.
     encoding : str, optional
-        Of a CSV file, such as "cp1252"; by default UTF-8, or UTF-16 where the file begins with its
+        Of a text file, such as "cp1252"; by default UTF-8, or UTF-16 where the file begins with its
         byte order mark. The model keeps it for new files that are not in UTF-8.
     format : str, optional
-        The format of a file with another suffix: "csv", "tsv", "parquet", "feather", "svm" or
-        "npz".
+        The format of a file with another suffix: "csv", "tsv", "parquet", "feather", "xlsx",
+        "jsonl", "ris", "bib", "svm" or "npz".
     skip_unlabelled : bool, default=False
         Exclude rows without a label; by default they are an error.
     say : callable, optional
