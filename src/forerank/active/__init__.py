@@ -5,22 +5,27 @@
 - `LabellingLoop`: the loop itself, for people;
 - `LossMin`, `PairLossMin`, `Entropy`, `Uncertain`, `Diverse`, `Random`, `Greedy`: strategies,
   which rows to label next;
-- `Budget`, `IrrelevantInARow`, `RecallBound`, `RankingStable`: stopping rules;
+- `Budget`, `IrrelevantInARow`, `RecallBound`, `Audit`, `RankingStable`: stopping rules;
+- `estimate_missing`: how many relevant rows may be left, an estimate;
 - `PoolRanker`: the ranker for pools of which few rows are labelled;
 - `rank_threshold`, `relevance_posterior`: from scores to a probability of relevance.
 """
 
 from forerank.active.comparison import StrategyComparison, compare, compare_strategies
+from forerank.active.estimates import MissingEstimate, estimate_missing
 from forerank.active.loop import LabellingLoop, Step
 from forerank.active.posterior import RankThreshold, rank_threshold, relevance_posterior
 from forerank.active.simulation import Simulation, simulate
 from forerank.active.stopping import (
+    Audit,
     Budget,
     IrrelevantInARow,
     RankingStable,
     Reading,
     RecallBound,
     StoppingRule,
+    audit_order,
+    recall_by_confidence,
 )
 from forerank.active.strategies import (
     Diverse,
@@ -38,6 +43,7 @@ from forerank.estimators.scores import score_rows
 from forerank.metrics.significance import paired_t
 
 __all__ = [
+    "Audit",
     "Budget",
     "Diverse",
     "Entropy",
@@ -45,6 +51,7 @@ __all__ = [
     "IrrelevantInARow",
     "LabellingLoop",
     "LossMin",
+    "MissingEstimate",
     "PairLossMin",
     "PoolRanker",
     "Random",
@@ -58,11 +65,14 @@ __all__ = [
     "Strategy",
     "StrategyComparison",
     "Uncertain",
+    "audit_order",
     "compare",
     "compare_strategies",
+    "estimate_missing",
     "make_strategy",
     "paired_t",
     "rank_threshold",
+    "recall_by_confidence",
     "relevance_posterior",
     "score_rows",
     "simulate",

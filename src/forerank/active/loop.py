@@ -5,8 +5,6 @@ loop can be resumed. Random draws of a step depend on the seed and the number of
 """
 
 import os
-import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
@@ -14,15 +12,26 @@ from typing import Any
 
 import joblib
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn import config_context, get_config
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
+from sklearn.base import clone
 
 from forerank._typing import Index, Vector
-from forerank._validation import check_number, is_integer, is_number
+from forerank._validation import check_number
 from forerank.active.fitting import fit_labelled
-from forerank.active.posterior import group_numbers, sort_groups
+from forerank.active.loop_inputs import (
+    NOTHING_STORED,
+    as_rows,
+    check_batch,
+    check_label,
+    check_relevant_from,
+    check_row,
+    check_stopping,
+    describe,
+    rows_and_labels,
+    seed_number,
+)
+from forerank.active.posterior import group_numbers, rank_agreement
 from forerank.active.stopping import Reading, StoppingRule
 from forerank.active.strategies import Random, Strategy, make_strategy
 from forerank.data.records import RecordFile, content_hash
@@ -34,18 +43,17 @@ __all__ = ["LabellingLoop", "Step"]
 
 _FORMAT = 1  # version of the format of the record file
 _HASHES = {"content": "other values in X", "groups": "other groups"}
-_NOTHING_STORED = "No label of this call was stored."
 
 
 @dataclass
 class Step:
-    """Labels given in one call of `tell`, and how the batch was selected.
+    """Rows labelled, skipped or retracted in one call, and how the batch was selected.
 
     Attributes
     ----------
     rows : list of int
     labels : list of int
-        1 for relevant, 0 for irrelevant; or grades, of which those above 0 are relevant.
+        1 for relevant, 0 for irrelevant, or grades; empty for rows skipped or retracted.
     seed : bool
         Whether the labels were known at the start.
     seconds : dict
@@ -53,6 +61,8 @@ class Step:
     agreement : float or None
         Spearman's rank correlation of the ranking with the one before it, if a stopping rule needs
         it.
+    kind : {"label", "change", "skip", "retract"}
+        What was done: labels given or changed, rows skipped, or labels and skips taken back.
     """
 
     rows: list[int]
@@ -60,6 +70,7 @@ class Step:
     seed: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
     agreement: float | None = None
+    kind: str = "label"
 
 
 class LabellingLoop:
@@ -85,9 +96,11 @@ class LabellingLoop:
     stopping : StoppingRule, optional
         Evaluated before each batch. By default, labelling stops with the last row.
     n_grades : int, default=2
-        Number of grades: labels are 0 .. n_grades - 1, higher for more relevant rows. Rows of a
-        grade above 0 are relevant for stopping rules. With more than two the default ranker is
-        ``PairwiseRanker(graph="order")``; another one has to accept grades.
+        Number of grades: labels are 0 .. n_grades - 1, higher for more relevant rows. With more
+        than two the default ranker is ``PairwiseRanker(graph="order")``; another one has to accept
+        grades.
+    relevant_from : int, default=1
+        The smallest grade that is relevant for stopping rules.
     random_state : int, numpy.random.Generator, RandomState or None
         Stored in the record as a seed.
     record : path, optional
@@ -133,10 +146,11 @@ class LabellingLoop:
         qid: Any = None,
         stopping: StoppingRule | None = None,
         n_grades: int = 2,
+        relevant_from: int = 1,
         random_state: Any = None,
         record: str | os.PathLike | None = None,
     ) -> None:
-        self.X = _as_rows(X)
+        self.X = as_rows(X)
         if len(self.X.shape) not in (1, 2) or not self.X.shape[0]:
             raise ValueError(
                 f"X has shape {self.X.shape}; expected a table or a list of texts, with at least "
@@ -144,18 +158,20 @@ class LabellingLoop:
             )
         self.n_rows = int(self.X.shape[0])
         self.strategy = make_strategy(strategy)
-        self.batch = _check_batch(batch)
+        self.batch = check_batch(batch)
         self.group = group_numbers(qid, self.n_rows)
         self.stopping = stopping
-        _check_stopping(stopping, self.strategy)
+        check_stopping(stopping, self.strategy)
         check_number("n_grades", n_grades, low=2, integer=True)
         self.n_grades = int(n_grades)
+        self.relevant_from = check_relevant_from(relevant_from, self.n_grades)
         self._ranker = clone(self._default_ranker() if ranker is None else ranker)
         self.ranker_: Any = None
         self._labels = np.full(self.n_rows, UNLABELLED)
         self.steps: list[Step] = []
         self._order = np.empty(self.n_rows, dtype=np.intp)
-        self._n_labelled = self._n_seeds = 0  # labelled without the seeds, and seeds
+        self._n_ordered = self._n_seeds = 0  # labelled or skipped without the seeds, and seeds
+        self._skipped = np.zeros(self.n_rows, dtype=bool)
         self._asked = np.empty(0, dtype=np.intp)
         self.last_seconds: dict[str, float] = {}
         self._agreement: float | None = None
@@ -176,7 +192,10 @@ class LabellingLoop:
         if self._needs_agreement:
             known = [*(step.agreement for step in self.steps), self._agreement]
             agreement = [value for value in known if value is not None]
-        return Reading(self.n_rows - self._n_seeds, self._labels[self.order] > 0, agreement)
+        order = self._order[: self._n_ordered]
+        relevant = self._labels[order] >= self.relevant_from
+        n_records, undecided = self.n_rows - self._n_seeds, self._skipped[order]
+        return Reading(n_records, relevant, agreement, undecided=undecided)
 
     @property
     def labels(self) -> Index:
@@ -187,15 +206,16 @@ class LabellingLoop:
 
     @property
     def order(self) -> Index:
-        """Rows in the order of labelling, without the seeds."""
-        return self._order[: self._n_labelled].copy()
+        """Rows in the order of labelling, without the seeds and the skipped rows."""
+        order = self._order[: self._n_ordered]
+        return order[~self._skipped[order]]
 
     @property
     def stopped(self) -> str | None:
         """The reason why labelling has stopped, or None. To continue nevertheless, set `stopping`
         to another rule or None.
         """
-        if self._n_labelled + self._n_seeds == self.n_rows:
+        if not (self._labels == UNLABELLED).any():
             return "every record is labelled"
         return None if self.stopping is None else self.stopping.reason(self.reading)
 
@@ -207,7 +227,7 @@ class LabellingLoop:
         nothing = np.zeros(0, dtype=np.intp)
         if self.stopped:
             return nothing
-        pending = self._asked[self._labels[self._asked] == UNLABELLED]
+        pending = self._asked[self._is_open(self._asked)]
         if pending.size:
             return pending
         # Once all rows have been scored, they need not be searched for NaN again.
@@ -219,7 +239,9 @@ class LabellingLoop:
         # The fit can change the answer of rules on the agreement of rankings only.
         return nothing if self._needs_agreement and self.stopped else asked.copy()
 
-    def tell(self, rows: int | Iterable[int], labels: Any, *, seed: bool = False) -> None:
+    def tell(
+        self, rows: int | Iterable[int], labels: Any, *, seed: bool = False, change: bool = False
+    ) -> None:
         """Store labels of rows, whether asked for or not: all of them or, on an error, none.
 
         Parameters
@@ -227,27 +249,67 @@ class LabellingLoop:
         rows : int or iterable of int
         labels : label or iterable of labels
             1 or True for relevant, 0 or False for irrelevant; or grades from 0 to n_grades - 1. A
-            label that is stored already is ignored, a different one refused.
+            label that is stored already is ignored, a different one refused, unless `change`.
         seed : bool, default=False
             Whether the labels were known at the start: the ranker is trained on them, but they do
             not count as labelling work.
+        change : bool, default=False
+            Whether the labels replace others. A row keeps its place in the order.
         """
-        new = self._check_labels(rows, labels)
+        new = self._check_labels(rows, labels, change=change)
         if not new:
             return
-        if seed and self._n_labelled:
+        if seed and self._n_ordered:
             raise ValueError(
                 f"Row {next(iter(new))} is given as a seed after labelling has begun; seeds are "
                 "labels known at the start. Use seed=False."
             )
-        step = Step(list(new), list(new.values()), bool(seed))
+        kind = "change" if change else "label"
+        step = Step(list(new), list(new.values()), bool(seed), kind=kind)
         answers_batch = not seed and bool(np.isin(step.rows, self._asked).any())
         if answers_batch:
             step.seconds, step.agreement = self.last_seconds, self._agreement
-        self._record.append(asdict(step))
+        self._write(step)
         if answers_batch:
             self.last_seconds, self._agreement = {}, None
         self._store(step)
+
+    def skip(self, rows: int | Iterable[int]) -> None:
+        """Put rows off: they are asked for again when no others are left, and count as unlabelled.
+
+        A stopping rule takes them for relevant rows that are missing.
+        """
+        found, _ = rows_and_labels(rows, rows)
+        numbers = [check_row(row, self.n_rows) for row in found]
+        labelled = [row for row in numbers if self._labels[row] != UNLABELLED]
+        if labelled:
+            raise ValueError(f"Row {labelled[0]} is labelled already; retract its label first.")
+        new = [row for row in dict.fromkeys(numbers) if not self._skipped[row]]
+        self._do(Step(new, [], kind="skip"))
+
+    def retract(self, rows: int | Iterable[int]) -> None:
+        """Take labels and skips back, as if they had never been given. Rows without one are
+        ignored.
+        """
+        found, _ = rows_and_labels(rows, rows)
+        numbers = dict.fromkeys(check_row(row, self.n_rows) for row in found)
+        given = (self._labels != UNLABELLED) | self._skipped
+        self._do(Step([row for row in numbers if given[row]], [], kind="retract"))
+
+    def set_labels(self, labels: NDArray) -> None:
+        """Set the labels of all rows, -1 for unlabelled ones: labels that differ are changed or
+        retracted, new ones are given.
+        """
+        labels = np.asarray(labels)
+        if labels.shape != (self.n_rows,):
+            raise ValueError(
+                f"labels have shape {labels.shape}; expected one of each of {self.n_rows} rows."
+            )
+        differ, given = labels != self._labels, labels != UNLABELLED
+        if (gone := np.flatnonzero(differ & ~given)).size:
+            self.retract(gone.tolist())
+        if (new := np.flatnonzero(differ & given)).size:
+            self.tell(new.tolist(), labels[new].tolist(), change=True)
 
     def scores(self) -> Vector | None:
         """Scores of all rows by the latest ranker; None before the first fit."""
@@ -264,7 +326,46 @@ class LabellingLoop:
                 fitted.set_params(warm_start=True)
         return self.ranker_
 
+    def rank(self, n: int | None = None) -> Index:
+        """Unlabelled rows in the order in which the strategy would ask for them, at most n per
+        group, by the latest ranker; at random before the first fit. Skipped rows come last.
+
+        Nothing is fitted and nothing written: choosing rows is independent of fitting a ranker.
+        """
+        rng = np.random.default_rng([self.random_state, len(self.steps)])
+        return self._select([] if self.ranker_ is None else self._rankers(rng), rng, n)[0]
+
     # --- Selection ---
+
+    def _is_open(self, rows: Index) -> Any:
+        """Whether rows are neither labelled nor skipped."""
+        return (self._labels[rows] == UNLABELLED) & ~self._skipped[rows]
+
+    def _rankers(self, rng: np.random.Generator) -> list[Any]:
+        others = self.strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
+        return [self.ranker_, *others]
+
+    def _select(
+        self, rankers: list[Any], rng: np.random.Generator, n: int | None
+    ) -> tuple[Index, float]:
+        """Rows to label next, and the time when all rows had been scored."""
+        table = np.array([score_rows(ranker, self.X) for ranker in rankers])
+        if rankers:
+            self._known_finite = True
+            self._compare_with_last(table[0])
+        strategy = self.strategy if rankers or self.ranker_ is not None else Random()
+        if not rankers or not strategy.uses_scores:
+            table = np.zeros((1, self.n_rows))
+        scored = perf_counter()
+        every = np.arange(self.n_rows)
+        pools = [np.flatnonzero(self._is_open(every)), np.flatnonzero(self._skipped)]
+        if n is not None and pools[0].size:
+            pools = pools[:1]
+        size = self.n_rows if n is None else n
+        chosen = [
+            strategy.select(table[0], table[1:], pool, self.group, size, rng)[0] for pool in pools
+        ]
+        return np.concatenate(chosen), scored
 
     @property
     def _needs_agreement(self) -> bool:
@@ -273,27 +374,13 @@ class LabellingLoop:
     def _choose(self) -> Index:
         """The next batch, by the strategy or, while there is no ranker, at random."""
         rng = np.random.default_rng([self.random_state, len(self.steps)])
-        strategy, rankers = self.strategy, []
-        needs_ranker = strategy.uses_scores or self._needs_agreement
+        rankers: list[Any] = []
         begin = perf_counter()
-        if needs_ranker:
+        if self.strategy.uses_scores or self._needs_agreement:
             self.fit()
-        if self.ranker_ is None:
-            strategy = Random()
-        elif needs_ranker:
-            others = strategy.committee(self._ranker, self.X, self._labels, self.group, rng)
-            rankers = [self.ranker_, *others]
+            rankers = [] if self.ranker_ is None else self._rankers(rng)
         fitted = perf_counter()
-        table = np.array([score_rows(ranker, self.X) for ranker in rankers])
-        if rankers:
-            self._known_finite = True
-            self._compare_with_last(table[0])
-        if not rankers or not strategy.uses_scores:
-            table = np.zeros((1, self.n_rows))
-        scored = perf_counter()
-        unlabelled = np.flatnonzero(self._labels == UNLABELLED)
-        size = self._batch_size()
-        rows, _ = strategy.select(table[0], table[1:], unlabelled, self.group, size, rng)
+        rows, scored = self._select(rankers, rng, self._batch_size())
         times = {"fit": fitted - begin, "score": scored - fitted}
         self.last_seconds = {**times, "choose": perf_counter() - scored}
         return rows
@@ -302,7 +389,7 @@ class LabellingLoop:
         if isinstance(self.batch, int):
             return self.batch
         n_groups = 1 if self.group is None else int(self.group.max()) + 1
-        return max(1, int(self.batch * self._n_labelled / n_groups))
+        return max(1, int(self.batch * self._n_ordered / n_groups))
 
     def _compare_with_last(self, scores: Vector) -> None:
         """Set the rank correlation of the unlabelled rows, within groups, with the last ranking."""
@@ -310,52 +397,64 @@ class LabellingLoop:
             return
         unlabelled = np.flatnonzero(self._labels == UNLABELLED)
         before, self._last_scores = self._last_scores, scores
-        if before is None or unlabelled.size < 2:
-            return
-        ranks = []
-        for values in (before, scores):
-            groups = sort_groups(values, self.group, unlabelled)
-            centred = np.empty(self.n_rows)
-            centred[groups.rows] = groups.ranks() - groups.per_row(0.5 * (groups.sizes + 1))
-            ranks.append(centred[unlabelled])
-        norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
-        # Constant scores have no correlation; they count as no agreement.
-        self._agreement = float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0
+        if before is not None and unlabelled.size >= 2:
+            self._agreement = rank_agreement(before, scores, self.group, unlabelled)
 
     # --- Labels and the record ---
 
-    def _check_labels(self, rows: Any, labels: Any) -> dict[int, int]:
+    def _check_labels(self, rows: Any, labels: Any, *, change: bool = False) -> dict[int, int]:
         """New labels by row number."""
-        rows = _scalar(rows)
-        if not isinstance(rows, Iterable) or isinstance(rows, str):
-            rows, labels = [rows], [_scalar(labels)]
-        elif not isinstance(labels, Iterable) or isinstance(labels, str):
-            raise ValueError(f"Several rows have the one label {labels!r}; give one label per row.")
-        rows, labels = list(rows), list(labels)
-        if len(rows) != len(labels):
-            raise ValueError(f"{len(rows)} rows have {len(labels)} labels; give one label per row.")
         new: dict[int, int] = {}
-        for row, label in zip(rows, labels, strict=True):
-            number = _row_number(row, self.n_rows)
-            value = _label(label, number, self.n_grades)
+        for row, label in zip(*rows_and_labels(rows, labels), strict=True):
+            number = check_row(row, self.n_rows)
+            value = check_label(label, number, self.n_grades)
             before = new.get(number, int(self._labels[number]))
-            if before not in (UNLABELLED, value):
+            if before not in (UNLABELLED, value) and not change:
                 raise ValueError(
-                    f"Row {number} is labelled {value} but was labelled {before} before. "
-                    f"{_NOTHING_STORED}"
+                    f"Row {number} is labelled {value} but was labelled {before} before; to "
+                    f"replace a label, use change=True. {NOTHING_STORED}"
                 )
-            if self._labels[number] == UNLABELLED:
+            if self._labels[number] != value:
                 new[number] = value
         return new
 
+    def _do(self, step: Step) -> None:
+        if step.rows:
+            self._write(step)
+            self._store(step)
+
+    def _write(self, step: Step) -> None:
+        line = asdict(step)
+        if step.kind == "label":  # as in records of earlier versions
+            del line["kind"]
+        self._record.append(line)
+
     def _store(self, step: Step) -> None:
-        self._labels[step.rows] = step.labels
         self.steps.append(step)
-        if step.seed:
-            self._n_seeds += len(step.rows)
+        rows = np.array(step.rows, dtype=np.intp)
+        if step.kind == "retract":
+            return self._remove(rows)
+        if step.kind == "skip":
+            self._skipped[rows] = True
         else:
-            begin, self._n_labelled = self._n_labelled, self._n_labelled + len(step.rows)
-            self._order[begin : self._n_labelled] = step.rows
+            first = (self._labels[rows] == UNLABELLED) & ~self._skipped[rows]
+            self._labels[rows] = step.labels
+            self._skipped[rows] = False
+            rows = rows[first]  # the others have their place already
+        if step.seed:
+            self._n_seeds += rows.size
+        else:
+            begin, self._n_ordered = self._n_ordered, self._n_ordered + rows.size
+            self._order[begin : self._n_ordered] = rows
+
+    def _remove(self, rows: Index) -> None:
+        order = self._order[: self._n_ordered]
+        kept = order[~np.isin(order, rows)]
+        self._n_seeds -= rows.size - (order.size - kept.size)
+        self._order[: kept.size] = kept
+        self._n_ordered = kept.size
+        self._labels[rows] = UNLABELLED
+        self._skipped[rows] = False
 
     def _open_record(self, path: Any, random_state: Any) -> RecordFile:
         if path is None:
@@ -366,12 +465,14 @@ class LabellingLoop:
             "content": content_hash(self.X),
             "groups": None if self.group is None else joblib.hash(self.group),
             "strategy": repr(self.strategy),
-            "ranker": _describe(self._ranker),
+            "ranker": describe(self._ranker),
             "batch": self.batch,
             "random_state": self.random_state,
         }
         if self.n_grades > 2:
             settings["n_grades"] = self.n_grades
+        if self.relevant_from > 1:
+            settings["relevant_from"] = self.relevant_from
         noted = ("random_state",) if random_state is None else ()
         record = RecordFile(path, settings, kind="labelling loop", hashes=_HASHES, noted=noted)
         self.random_state = record.settings["random_state"]
@@ -380,87 +481,16 @@ class LabellingLoop:
 
     def _replay(self, line: dict[str, Any]) -> None:
         if "asked" in line:
-            rows = [_row_number(row, self.n_rows) for row in line["asked"]]
+            rows = [check_row(row, self.n_rows) for row in line["asked"]]
             self._asked = np.array(rows, dtype=np.intp)
             self.last_seconds, self._agreement = line["seconds"], line["agreement"]
             return
         step = Step(**line)
-        new = self._check_labels(step.rows, step.labels)
+        if step.kind in ("skip", "retract"):
+            return self._store(
+                replace(step, rows=[check_row(row, self.n_rows) for row in step.rows])
+            )
+        new = self._check_labels(step.rows, step.labels, change=step.kind == "change")
         if step.seconds:
             self.last_seconds, self._agreement = {}, None
         self._store(replace(step, rows=list(new), labels=list(new.values())))
-
-
-def _check_stopping(stopping: Any, strategy: Strategy) -> None:
-    if stopping is None:
-        return
-    if not isinstance(stopping, StoppingRule):
-        raise TypeError(f"stopping must be a stopping rule such as Budget(100); got {stopping!r}.")
-    if stopping.guarantees_recall and not strategy.relevant_first:
-        warnings.warn(
-            f"RecallBound assumes a strategy that selects relevant rows first, and {strategy!r} "
-            "does not, so its guarantee does not hold. Use Greedy, or another stopping rule.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _scalar(value: Any) -> Any:
-    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-
-
-def _row_number(row: Any, n_rows: int) -> int:
-    if not is_integer(row):
-        raise ValueError(f"Rows are integers from 0 to {n_rows - 1}; got {row!r}.")
-    if not 0 <= row < n_rows:
-        raise ValueError(f"There is no row {row}: rows are numbered from 0 to {n_rows - 1}.")
-    return int(row)
-
-
-def _label(label: Any, row: int, n_grades: int) -> int:
-    known = is_number(label) or isinstance(label, bool | np.bool_)
-    if known and 0 <= label < n_grades and int(label) == label:
-        return int(label)
-    expected = "1 (relevant) or 0 (irrelevant)"
-    if n_grades > 2:
-        expected = f"a grade from 0 to {n_grades - 1}"
-    raise ValueError(f"The label of row {row} is {label!r}; expected {expected}. {_NOTHING_STORED}")
-
-
-def _check_batch(batch: Any) -> int | float:
-    if is_integer(batch) and batch >= 1:
-        return int(batch)
-    if isinstance(batch, float | np.floating) and 0.0 < batch < 1.0:
-        return float(batch)
-    raise ValueError(f"batch must be an integer >= 1, or a share between 0 and 1; got {batch!r}.")
-
-
-def _as_rows(X: Any) -> Any:
-    """X so that rows can be taken by number: CSR, a data frame, or an array (of objects where X is
-    a list of texts).
-    """
-    if sp.issparse(X):
-        return X.tocsr()
-    if hasattr(X, "columns") and hasattr(X, "shape"):
-        return X
-    array = np.asarray(X)
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
-
-
-def _describe(ranker: Any) -> str:
-    """Class and parameters of the ranker, the same text in every process."""
-    with config_context(print_changed_only=True):
-        untruncated = {"N_CHAR_MAX": 100_000} if isinstance(ranker, BaseEstimator) else {}
-        text = ranker.__repr__(**untruncated)
-    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
-
-
-def seed_number(random_state: Any) -> int:
-    """A seed for generators; drawn where `random_state` is not an integer."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if not is_integer(random_state):
-        return int(check_random_state(random_state).randint(2**31))
-    if random_state < 0:
-        raise ValueError(f"random_state must not be negative; got {random_state!r}.")
-    return int(random_state)

@@ -29,7 +29,7 @@ from forerank._validation import is_number
 from forerank.estimators.scores import check_scores
 from forerank.metrics.validation import number_groups
 
-__all__ = ["RankThreshold", "rank_threshold", "relevance_posterior"]
+__all__ = ["RankThreshold", "rank_agreement", "rank_threshold", "relevance_posterior"]
 
 # Scale of the logistic distribution with standard deviation one.
 _LOGISTIC_SCALE = np.sqrt(3.0) / np.pi
@@ -234,3 +234,18 @@ def group_numbers(groups: Any, n_rows: int) -> Index | None:
         if one_type and isinstance(labels[0], str | int | float | np.generic):
             labels = np.asarray(labels)
     return number_groups(labels, n_rows)
+
+
+def rank_agreement(before: Vector, after: Vector, group: Index | None, rows: Index) -> float:
+    """Spearman's rank correlation of two scores of these rows, within groups.
+
+    Constant scores have no correlation; they count as no agreement, 0.
+    """
+    ranks = []
+    for values in (before, after):
+        groups = sort_groups(values, group, rows)
+        centred = np.empty(values.size)
+        centred[groups.rows] = groups.ranks() - groups.per_row(0.5 * (groups.sizes + 1))
+        ranks.append(centred[rows])
+    norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
+    return float(ranks[0] @ ranks[1]) / norm if norm > 0.0 else 0.0

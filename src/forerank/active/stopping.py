@@ -1,46 +1,40 @@
 """Stopping rules of the labelling loop. `a | b` stops where either does, `a & b` where both do.
 
-`RecallBound` gives a guarantee. Let N records be unlabelled at the start, K of them relevant. The
-assumption on the strategy: each record selected is at least as likely to be relevant, given all
-earlier labels, as one drawn at random from the unlabelled records. Let f relevant records have been
-found, the last when R records were unlabelled, and let r be unlabelled now. If K were right, a run
-of R - r irrelevant records would have at most the probability
+`RecallBound` and `Audit` give a guarantee; the derivation is docs/maths/stopping.md. Let f relevant
+records have been found, the last when R records were unread, and let r be unread now. If K records
+were relevant, a run of R - r irrelevant ones would have at most the probability
 
-    C(r, K - f) / C(R, K - f).
+    C(r, K - f) / C(R, K - f)
 
-A bet on such a run, and against K, multiplies its stake by the inverse of that probability until
-the next relevant record, when the stake is lost. For each K with f < target * K, stakes are placed
-at every number of relevant records k below target * K: 1 / ((j+1)(j+2)) of the capital for the j-th
-of these, counted from the highest, which sums to less than one. The capital is a supermartingale
-under the true K that starts at one, so with probability 1 - delta it never reaches 1 / delta
-(Ville's inequality). The rule stops when the capital of every K under which the recall f / K is
-below the target has reached 1 / delta. The recall is then below the target with probability at
-most delta, no matter how often the rule is evaluated.
+when each record is at least as likely to be relevant as one drawn at random from the unread ones.
+K is rejected when that is at most its stake. The stakes of one K over all f sum to at most
+1 - confidence, so that the true K is ever rejected with at most that probability, no matter how
+often the rule is evaluated (`forerank.active.stakes`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from forerank._typing import Mask, Vector
+from forerank._typing import Index, Mask, Vector
 from forerank._validation import check_number
+from forerank.active.stakes import ROUNDING, largest_unread, most_missing
 
 __all__ = [
+    "ROUNDING",
     "All",
     "Any_",
+    "Audit",
     "Budget",
     "IrrelevantInARow",
     "RankingStable",
     "Reading",
     "RecallBound",
     "StoppingRule",
+    "audit_order",
+    "recall_by_confidence",
 ]
-
-# Absolute tolerance for products such as 0.95 * 20, which are integers up to rounding error.
-ROUNDING = 1e-9
 
 
 @dataclass
@@ -55,11 +49,27 @@ class Reading:
         Labels of the records labelled since, in their order.
     agreement : list of float
         Spearman's rank correlation of each ranking of the unlabelled records with the one before.
+    known_relevant : int, default=0
+        Relevant records known besides the n_records, such as seeds. Recall then counts them: it is
+        that of the n_records and these together.
+    undecided : array of bool, optional
+        Records of `relevant` that were read without a decision. They keep their place in the order,
+        and recall bounds count them as relevant and not found.
     """
 
     n_records: int
     relevant: Mask
     agreement: list[float] = field(default_factory=list)
+    known_relevant: int = 0
+    undecided: Mask | None = None
+
+    def __post_init__(self) -> None:
+        check_number("known_relevant", self.known_relevant, low=0, integer=True)
+        if self.undecided is not None and np.shape(self.undecided) != np.shape(self.relevant):
+            raise ValueError(
+                f"undecided has shape {np.shape(self.undecided)} and relevant has shape "
+                f"{np.shape(self.relevant)}; give one entry for each record read."
+            )
 
 
 class StoppingRule:
@@ -144,6 +154,38 @@ class IrrelevantInARow(_Counted):
 
 
 @dataclass(frozen=True)
+class _State:
+    """What a recall bound takes from a reading: finds with those known, records that count as
+    relevant and not found, and unread records right after the last of either, and now.
+    """
+
+    found: int
+    undecided: int
+    at_last_find: int
+    unread: int
+
+    @classmethod
+    def of(cls, reading: Reading, start: int = 0) -> "_State":
+        """The state of a bound whose runs begin at the record number `start`."""
+        relevant, read = reading.relevant, reading.relevant.size
+        undecided = np.zeros(read, dtype=bool) if reading.undecided is None else reading.undecided
+        # A record that is marked as both has been decided.
+        open_ = undecided & ~relevant
+        unread = reading.n_records - read
+        run = min(_irrelevant_at_end(relevant | open_), read - start)
+        found = int(np.count_nonzero(relevant)) + reading.known_relevant
+        return cls(found, int(np.count_nonzero(open_)), unread + run, unread)
+
+    def lower_bound(self, unread: int, target: float, confidence: float) -> float:
+        """The bound of the recall after irrelevant records until `unread` ones are left."""
+        counted = self.found + self.undecided
+        delta = 1.0 - confidence
+        options = {"target": target, "delta": delta}
+        most = counted + most_missing(counted, self.at_last_find, unread, **options)
+        return self.found / most if most else 1.0
+
+
+@dataclass(frozen=True)
 class RecallBound(StoppingRule):
     """Stops when the recall has reached a target, with a given confidence.
 
@@ -151,8 +193,8 @@ class RecallBound(StoppingRule):
     all times together, so the rule may be evaluated at any time. It assumes that each record
     selected is at least as likely to be relevant, given all earlier labels, as one drawn at random
     from the unlabelled records: true of `Random`, and of `Greedy` with a useful ranker. Strategies
-    that do not look for relevant records, such as `Uncertain`, violate it. The derivation is in the
-    docstring of this module.
+    that do not look for relevant records, such as `Uncertain`, violate it; `Audit` needs no such
+    assumption. The derivation is docs/maths/stopping.md.
 
     Parameters
     ----------
@@ -175,25 +217,96 @@ class RecallBound(StoppingRule):
     def lower_bound(self, reading: Reading) -> float:
         """A lower confidence bound of the recall so far, valid at all times together; 0 at first.
 
-        Cost: linear in the number of unlabelled records.
+        Cost: one pass over the labels, then logarithmic in the number of unlabelled records.
         """
-        relevant = reading.relevant
-        found, unlabelled = int(np.count_nonzero(relevant)), reading.n_records - relevant.size
-        at_last_find = unlabelled + _irrelevant_at_end(relevant)
-        missing = np.arange(unlabelled + 1)
-        stake = np.ceil(self.target * (found + missing) - ROUNDING) - 1 - found
-        gain = _log_falling(at_last_find, missing) - _log_falling(unlabelled, missing)
-        # Numbers of relevant records with which the target has been reached are always possible.
-        stake = np.where(stake >= 0, stake, np.inf)
-        possible = missing[gain < np.log((stake + 1) * (stake + 2) / (1.0 - self.confidence))]
-        most = found + (int(possible[-1]) if possible.size else 0)
-        return found / most if most else 1.0
+        state = self._state(reading)
+        return state.lower_bound(state.unread, self.target, self.confidence)
+
+    def records_to_go(self, reading: Reading) -> int:
+        """Number of records until the rule stops if none of them is relevant; 0 where it stops."""
+        state = self._state(reading)
+
+        def stops(unread: int) -> bool:
+            bound = state.lower_bound(unread, self.target, self.confidence)
+            return bound >= self.target - ROUNDING
+
+        return state.unread - largest_unread(stops, state.unread)
 
     def reason(self, reading: Reading) -> str | None:
         bound = self.lower_bound(reading)
         if bound < self.target - ROUNDING:
             return None
         return f"the recall is at least {bound:.4g}, at {self.confidence:.0%} confidence"
+
+    def _state(self, reading: Reading) -> _State:
+        return _State.of(reading)
+
+
+@dataclass(frozen=True)
+class Audit(RecallBound):
+    """Stops when the recall has reached a target, with no assumption on how records were selected.
+
+    The first `start` records may have been selected in any way. All records unread then are read in
+    a random order (`audit_order`); finds before count as certain, and the bound of what is missing
+    comes from the random order alone. The recall is that of all records of the reading.
+
+    Parameters
+    ----------
+    target, confidence : float, default=0.95
+        See `RecallBound`.
+    start : int, default=0
+        Number of records read before the random order began. It has to be fixed before the first
+        record of that order is read.
+    """
+
+    start: int = 0
+    guarantees_recall = False  # no assumption on the strategy that could be violated
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("start", self.start, low=0, integer=True)
+
+    def reason(self, reading: Reading) -> str | None:
+        return None if reading.relevant.size < self.start else super().reason(reading)
+
+    def _state(self, reading: Reading) -> _State:
+        if reading.relevant.size < self.start:
+            raise ValueError(
+                f"The audit starts after {self.start} records and {reading.relevant.size} were "
+                "read; ask for its bound from then on."
+            )
+        return _State.of(reading, self.start)
+
+
+def audit_order(rows: Any, seed: int) -> Index:
+    """The rows in a random order that depends on the set of rows and the seed only."""
+    check_number("seed", seed, low=0, integer=True)
+    return np.random.default_rng(seed).permutation(np.sort(np.asarray(rows, dtype=np.intp)))
+
+
+def recall_by_confidence(
+    reading: Reading, confidences: Any, rule: RecallBound | None = None
+) -> Vector:
+    """Lower bounds of the recall at several confidences, for a curve.
+
+    Each bound is valid at all times at its own confidence; they are not valid together, so a
+    confidence has to be fixed before reading begins.
+
+    Parameters
+    ----------
+    reading : Reading
+    confidences : array-like of float
+    rule : RecallBound, optional
+        Of which the target and, for an `Audit`, the start are taken.
+    """
+    rule = RecallBound() if rule is None else rule
+    values = np.asarray(confidences, dtype=float)
+    bounds = [replace(rule, confidence=float(value)).lower_bound(reading) for value in values]
+    # A bound at a higher confidence is valid at a lower one too.
+    order = np.argsort(-values, kind="stable")
+    made = np.empty(values.size)
+    made[order] = np.maximum.accumulate(np.array(bounds)[order]) if values.size else 0.0
+    return made
 
 
 @dataclass(frozen=True)
@@ -224,11 +337,6 @@ class RankingStable(StoppingRule):
         if len(last) < self.patience or min(last) < self.agreement:
             return None
         return f"the last {self.patience} rankings agree to a rank correlation of {min(last):.4f}"
-
-
-def _log_falling(n: int, k: NDArray[np.integer]) -> Vector:
-    """log(n (n-1) ... (n-k+1)) = log(k! C(n, k)); the k! cancels in a ratio for equal k."""
-    return gammaln(n + 1.0) - gammaln(n - k + 1.0)
 
 
 def _irrelevant_at_end(relevant: Mask) -> int:
