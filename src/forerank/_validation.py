@@ -21,6 +21,7 @@ __all__ = [
     "encode_classes",
     "is_integer",
     "is_number",
+    "is_tensor",
     "is_valid_array",
     "is_valid_labels",
     "refuse_invalid_weights",
@@ -105,6 +106,11 @@ def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
             return np.array([low, high]), upper.astype(np.int8)
     check_classification_targets(y)
     return np.unique(y, return_inverse=True)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor of PyTorch, which is not imported to find out."""
+    return type(value).__module__.partition(".")[0] == "torch"
 
 
 def is_valid_array(X: Any) -> TypeGuard[Matrix]:

@@ -37,11 +37,22 @@ class Design(ABC):
     has_intercept = False
     # Whether `row_matrix` gives the rows.
     has_single_rows = False
+    # Whether numbers by row are tensors on a device, and numbers by column arrays on the host.
+    is_on_device = False
+    # Cost of an iteration or a Hessian over all rows, in the unit of `gram_cost` (about a
+    # nanosecond), up to which a sample of the rows would save less than its fixed costs.
+    small_cost = 1.5e6
+    # Rows of a sample from which a fit starts, as a fraction of all rows.
+    sample_fraction = 1 / 8
 
     @property
     def n_entries(self) -> int:
         """Number of stored entries."""
         return self.n_rows * self.n_columns
+
+    def zero_scores(self) -> Vector:
+        """A zero for each row."""
+        return np.zeros(self.n_rows)
 
     @abstractmethod
     def scores(self, w: Vector) -> Vector:

@@ -166,6 +166,8 @@ class ExtraRowDesign(Design):
 
 def standardise(design: Design, mean: Vector, unit: Vector) -> Design:
     """(X - 1 mean^T) / unit, without a copy of X. An intercept stays a column of ones."""
+    if hasattr(design, "standardised"):
+        return design.standardised(mean, unit)
     if isinstance(design, InterceptDesign):
         return InterceptDesign(StandardisedDesign(design.design, mean[:-1], unit[:-1]))
     return StandardisedDesign(design, mean, unit)

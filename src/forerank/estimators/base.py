@@ -19,11 +19,13 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import (
     check_weights,
     encode_classes,
+    is_tensor,
     is_valid_array,
     is_valid_labels,
     stacklevel_outside,
 )
 from forerank.design import merge_equal_rows
+from forerank.estimators.tensors import predicted_classes
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss, get_loss
 from forerank.metrics.validation import number_groups
@@ -122,7 +124,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row: the higher one where the score is positive."""
         check_is_fitted(self)
-        return self.classes_[(self.decision_function(X) > 0.0).astype(int)]
+        scores = self.decision_function(X)
+        if is_tensor(scores):
+            return predicted_classes(self, scores)
+        return self.classes_[(scores > 0.0).astype(int)]
 
     def _remedy(self) -> str | None:
         """Ways to get probabilities; None if the ranker predicts them."""
@@ -148,7 +153,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
         array([1, 2, 0, 3])
         """
-        return np.argsort(-self.decision_function(X), kind="stable")
+        scores = self.decision_function(X)
+        if is_tensor(scores):
+            return scores.argsort(descending=True, stable=True)  # type: ignore[call-arg]
+        return np.argsort(-scores, kind="stable")
 
 
 class GraphRanker(BaseRanker):
@@ -267,8 +275,11 @@ class GraphRanker(BaseRanker):
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row, by the thresholds that split the training rows by class sizes."""
         check_is_fitted(self)
+        scores = self.decision_function(X)
+        if is_tensor(scores):
+            return predicted_classes(self, scores)
         # side="left": a score on a threshold gets the lower class, as for decision_function > 0.
-        number = np.searchsorted(self.thresholds_, self.decision_function(X), side="left")
+        number = np.searchsorted(self.thresholds_, scores, side="left")
         return self.classes_[self._ascending[number]]
 
     def _set_thresholds(

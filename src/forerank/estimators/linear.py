@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
-from forerank._validation import check_choice, check_number
+from forerank._validation import check_choice, check_number, is_tensor
 from forerank.design import Design, make_design
 from forerank.estimators.base import BaseRanker, warn_equal_scores, warn_unconverged
+from forerank.estimators.tensors import host_array, on_device, tensor_scores
 from forerank.solvers import Progress, SolverResult, choose_solver, minimise
 from forerank.solvers.path import AlphaPath, NewtonPath, Solve, check_alphas, extrapolate
 
@@ -86,6 +87,8 @@ class LinearRanker(BaseRanker):
         penalties = check_alphas(alphas)
         points = [_path_point(ranker) for ranker in self.iter_path(X, y, penalties, **rows)]
         coef, intercept, objective, optimality, n_iter = map(np.array, zip(*points, strict=True))
+        if is_tensor(X):
+            coef, intercept = on_device(coef, X), on_device(intercept, X)
         return AlphaPath(penalties, coef, intercept, objective, optimality, n_iter)
 
     def iter_path(self, X: ArrayLike, y: ArrayLike, alphas: Vector, **rows: Any) -> Iterator[Self]:
@@ -185,7 +188,8 @@ class LinearRanker(BaseRanker):
             return extrapolate(previous)
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        return np.append(self.coef_[0], self.intercept_) if intercept else self.coef_[0].copy()
+        coef = host_array(self.coef_)[0]
+        return np.append(coef, host_array(self.intercept_)) if intercept else coef.copy()
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Scores; rows with higher scores are ranked above others. Cost: one product with X.
@@ -199,6 +203,13 @@ class LinearRanker(BaseRanker):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
+        if is_tensor(X):
+            return tensor_scores(self, X)
+        if is_tensor(self.coef_):
+            raise ValueError(
+                f"{type(self).__name__} was fitted on tensors of {self.coef_.device}; give X as a "
+                "tensor on that device, or fit again with arrays."
+            )
         scores = make_design(self._validated(X)).scores(self.coef_[0])
         scores += self.intercept_[0]
         return scores
@@ -207,7 +218,7 @@ class LinearRanker(BaseRanker):
 def _path_point(ranker: Any) -> tuple[Vector, float, float, float, int]:
     """Weights, intercept, objective, optimality and iterations of a fitted ranker."""
     return (
-        ranker.coef_[0].copy(),
+        host_array(ranker.coef_)[0].copy(),
         float(ranker.intercept_[0]),
         float(getattr(ranker, "objective_", np.nan)),  # stochastic fits have no certificate
         float(getattr(ranker, "optimality_", np.nan)),

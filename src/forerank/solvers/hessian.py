@@ -14,7 +14,7 @@ from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.base import Curved
 from forerank.solvers.metric import Metric
 from forerank.solvers.problem import SMALLEST_SAMPLE, Problem
-from forerank.solvers.units import SMALL_COST, small_hessian_cost
+from forerank.solvers.units import small_hessian_cost
 
 __all__ = [
     "Preconditioner",
@@ -72,7 +72,7 @@ def mean_curvature(problem: Problem, w: Vector) -> float:
 def _hessian_diagonal(design: Design, here: Curved) -> Vector:
     """An estimate of the diagonal of X^T F'' X from the diagonal of F''."""
     weight = here.curvature_diagonal()
-    total = weight.sum()
+    total = float(weight.sum())
     first, diagonal, _ = design.moments(weight)
     if total > 0.0:
         # Pairs depend on differences of rows, so the mean does not count. At least a hundredth is
@@ -101,7 +101,7 @@ def hessian_metric(problem: Problem, w: Vector, s: Vector, here: Curved) -> Metr
     n, d = design.n_rows, design.n_columns
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
     if small_hessian_cost(design):
-        size = max(_MOST_PER_COLUMN * d, int(SMALL_COST / design.gram_cost))
+        size = max(_MOST_PER_COLUMN * d, int(design.small_cost / design.gram_cost))
     sample = problem.sample(size, np.random.default_rng(1))
     if sample is not None:
         # A column that varies little in the sample has too small a curvature there.

@@ -262,7 +262,7 @@ def _first(
     point = point or Point(design.scores(w))
     here = point.here or objective.at(point.scores)
     if not np.isfinite(here.value) and w.any():  # a warm start from data of another scale
-        w, point = np.zeros(w.size), Point(np.zeros(design.n_rows))
+        w, point = np.zeros(w.size), Point(design.zero_scores())
         here = objective.at(point.scores)
     adjoint = design.adjoint(here.gradient) if point.adjoint is None else point.adjoint
     return w, point.scores, here, adjoint
@@ -332,7 +332,7 @@ def _newton_direction(
     """The direction p with H p = -gradient up to a residual of accuracy ||gradient||, and its
     scores X p, by conjugate gradients.
     """
-    p, scores = np.zeros(gradient.size), np.zeros(design.n_rows)
+    p, scores = np.zeros(gradient.size), design.zero_scores()
     residual = -gradient
     z = precondition(residual)
     direction = z.copy()
@@ -376,7 +376,7 @@ def _line_search(
 
     Works on scores alone: an evaluation costs less than a product with X.
     """
-    if not np.isfinite(q @ q):
+    if not np.isfinite(float(q @ q)):
         return 0.0, objective.at(s)
     linear, quadratic = float(penalty @ (w * p)), 0.5 * float(penalty @ p**2)
     base = 0.5 * float(penalty @ w**2)

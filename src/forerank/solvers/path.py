@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Vector
-from forerank._validation import is_integer
+from forerank._validation import is_integer, is_tensor
 from forerank.design import Design
 from forerank.objectives.base import SmoothObjective
 from forerank.solvers.hessian import Preconditioner
@@ -53,6 +53,8 @@ class AlphaPath:
 
     def decision_function(self, X: Any) -> Vector:
         """Scores of the rows, one column for each alpha."""
+        if is_tensor(X):  # in the precision of X, which is not copied
+            return X @ self.coef.T.to(X.dtype) + self.intercept.to(X.dtype)  # type: ignore[attr-defined]
         return X @ self.coef.T + self.intercept
 
 
@@ -81,7 +83,7 @@ def extrapolate(solutions: Sequence[Vector], values: Sequence[Vector] | None = N
     """
     values = solutions if values is None else values
     if len(solutions) < 2:
-        return values[-1].copy()
+        return 1.0 * values[-1]  # a copy, of an array or a tensor
     length = 1.0
     if len(solutions) > 2:
         before = float(np.linalg.norm(solutions[-2] - solutions[-3]))
@@ -123,7 +125,7 @@ class NewtonPath:
     def step(self, alpha: float | Vector, *, tol: float, progress: Progress) -> SolverResult:
         """The minimum for the next penalty; parameters as in `newton`."""
         design = self._problem.design
-        start, scores = np.zeros(design.n_columns), np.zeros(design.n_rows)
+        start, scores = np.zeros(design.n_columns), design.zero_scores()
         if self._solutions:
             start = extrapolate(self._solutions)
             scores = extrapolate(self._solutions, self._scores)

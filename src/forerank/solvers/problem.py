@@ -12,8 +12,7 @@ from forerank.solvers.units import Units
 
 __all__ = ["SMALLEST_SAMPLE", "Point", "Problem"]
 
-# Rows of each sample as a fraction of the rows of the next one, and the fewest rows of a sample.
-SAMPLE_FRACTION = 1 / 8
+# Fewest rows of a sample.
 SMALLEST_SAMPLE = 800
 
 
@@ -61,7 +60,7 @@ class Problem:
 
     def zero_point(self, adjoint: Vector) -> Point:
         """Zero weights, with X^T times the gradient there."""
-        scores = np.zeros(self.design.n_rows)
+        scores = self.design.zero_scores()
         return Point(scores, self.objective.at(scores), adjoint)
 
     def sample(self, size: int, rng: np.random.Generator) -> "Problem | None":
@@ -74,5 +73,5 @@ class Problem:
 
     def next_sample(self, rng: np.random.Generator) -> "Problem | None":
         """The sample from which these rows start, or None where there are too few rows for it."""
-        size = int(self.design.n_rows * SAMPLE_FRACTION)
+        size = int(self.design.n_rows * self.design.sample_fraction)
         return self.sample(size, rng) if size >= SMALLEST_SAMPLE else None

@@ -29,7 +29,7 @@ from forerank.objectives.allpairs import AllPairs
 from forerank.pairsums.factored import EqualScorePairs
 from forerank.solvers.result import SolverResult
 
-__all__ = ["SMALL_COST", "Units", "column_units", "small_hessian_cost", "starts_at_zero"]
+__all__ = ["Units", "column_units", "small_hessian_cost", "starts_at_zero"]
 
 
 # Rows of the sample; their sampling error is far below the order of magnitude.
@@ -39,9 +39,6 @@ _SMALL_COPY = 160_000
 # Rows per column of a sample whose curvature is close to that of all rows: the relative error is
 # about the square root of columns per row, 6 %.
 _ROWS_PER_COLUMN = 256
-# Cost of an iteration or a Hessian over all rows, in the unit of `Design.gram_cost` (about a
-# nanosecond), up to which a sample would save less than its fixed costs.
-SMALL_COST = 1.5e6
 # Ratio of rows times columns to stored entries above which a matrix counts as sparse.
 _DENSE_COST = 4
 # Units of sparse columns are the median unit times a power of this.
@@ -107,7 +104,7 @@ class Units:
         g = _without_intercept(objective, design).gradient_at_zero()
         gradient = design.adjoint(g)
         # Terms of the size of a column's mean cancel to rounding error.
-        size = (np.abs(self.mean) / self.unit + 1.0) * np.abs(g).sum()
+        size = (np.abs(self.mean) / self.unit + 1.0) * float(abs(g).sum())
         if np.all(np.abs(gradient) <= 10.0 * _ROUNDING * size):
             return np.zeros(gradient.size)
         return gradient
@@ -124,15 +121,22 @@ def column_units(objective: Any, design: Design) -> Units:
     For pairs of few rows, the curvature over all rows.
     """
     centred = design.has_intercept or objective.shift_invariant
-    squared, curvature = _without_intercept(objective.squared(), design), None
-    if isinstance(objective, AllPairs) and starts_at_zero(design):
+    squared, curvature = None, None
+    if not design.is_on_device:
+        squared = _without_intercept(objective.squared(), design)
+    if design.is_on_device:
+        found, of_all_rows = objective.column_moments(design, centred, _SAMPLE_ROWS)
+    elif isinstance(objective, AllPairs) and starts_at_zero(design):
         found, curvature, of_all_rows = _of_curvature(objective, design)
     else:
         found, of_all_rows = _of_sample(squared, design, centred)
     unseen = ~_varies(*found[:2])
     unseen[unseen.size - design.has_intercept :] = False
     if unseen.any() and not of_all_rows:
-        exact = _of_all_rows(squared, design, centred)
+        if design.is_on_device:
+            exact = objective.column_moments(design, centred)[0]
+        else:
+            exact = _of_all_rows(squared, design, centred)
         found = exact if unseen.all() else np.where(unseen, exact, found)
     mean, unit, stored = found
     constant = np.flatnonzero(~_varies(mean, unit))
@@ -188,7 +192,7 @@ def small_hessian_cost(design: Design) -> bool:
 
 def starts_at_zero(design: Design) -> bool:
     """Whether a few iterations over all rows cost less than the start on a sample of them."""
-    few = design.n_rows * _iteration_cost(design) <= SMALL_COST
+    few = design.n_rows * _iteration_cost(design) <= design.small_cost
     return few and small_hessian_cost(design)
 
 

@@ -1,0 +1,183 @@
+"""A tensor X as products, for the solvers of `forerank.solvers`.
+
+Numbers by row (scores, gradients, weights of rows) are tensors in double precision on the device of
+X; numbers by column (weights, adjoints) are arrays on the host, which are short. X is never copied,
+but for samples of its rows. Products with float32 data run in float32 over parts of the rows whose
+sums are added in double precision; other sums are in double precision throughout.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from forerank._typing import Vector
+from forerank.design import Design
+
+__all__ = ["TensorDesign"]
+
+# Rows of a part of an adjoint: float32 sums over as many rows keep seven digits, and there are
+# enough parts for all units of a processor.
+_PART = 4096
+# Entries of a copy in double precision (64 MB).
+_COPY = 2**23
+# Cost, in the unit of `Design.gram_cost`, of launching the kernels of an iteration on a GPU: with
+# fewer rows than this pays for, a sample saves nothing. About 200,000 rows of 28 columns.
+_SMALL_COST_ON_GPU = 2e7
+# Rows of the sample from which a fit on a GPU starts, and its largest share of all rows.
+_SAMPLE_ON_GPU = 200_000
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """Products of float32 tensors without TF32, whatever the user has allowed for networks."""
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+
+
+def _to_host(values: Tensor) -> NDArray[np.float64]:
+    return values.cpu().numpy()
+
+
+class TensorDesign(Design):
+    """(X - 1 mean^T) / unit for a tensor X, with a last column of ones if `intercept`.
+
+    Parameters
+    ----------
+    X : float32 or float64 tensor of shape (n_rows, n_columns)
+    mean, unit : arrays, optional
+        By column of X, on the host.
+    """
+
+    is_on_device = True
+
+    def __init__(
+        self,
+        X: Tensor,
+        *,
+        intercept: bool = False,
+        mean: Vector | None = None,
+        unit: Vector | None = None,
+    ) -> None:
+        self._X, self.has_intercept = X, intercept
+        d = X.shape[1]
+        self._mean = np.zeros(d) if mean is None else mean
+        self._unit = np.ones(d) if unit is None else unit
+        self.n_rows, self.n_columns = X.shape[0], d + intercept
+        if X.device.type != "cpu":
+            self.small_cost = _SMALL_COST_ON_GPU
+            self.sample_fraction = min(1 / 8, _SAMPLE_ON_GPU / max(self.n_rows, 1))
+
+    def standardised(self, mean: Vector, unit: Vector) -> "TensorDesign":
+        """The design in the units of its columns."""
+        d = self._X.shape[1]
+        return TensorDesign(
+            self._X, intercept=self.has_intercept, mean=mean[:d].copy(), unit=unit[:d].copy()
+        )
+
+    def _tensor(self, values: Any, dtype: torch.dtype = torch.float64) -> Tensor:
+        return torch.as_tensor(values, dtype=dtype, device=self._X.device)
+
+    def zero_scores(self) -> Any:
+        return torch.zeros(self.n_rows, dtype=torch.float64, device=self._X.device)
+
+    def scores(self, w: Vector) -> Any:
+        d = self._X.shape[1]
+        by_column = w[:d] / self._unit
+        constant = (float(w[d]) if self.has_intercept else 0.0) - float(self._mean @ by_column)
+        with _full_precision():
+            out = self._X @ self._tensor(by_column, self._X.dtype)
+        return out.to(torch.float64).add_(constant)
+
+    def adjoint(self, g: Any) -> Vector:
+        product, total = self._product(g), float(g.sum())
+        return self._completed((product - total * self._mean) / self._unit, total)
+
+    def _completed(self, by_column: Vector, of_intercept: float) -> Vector:
+        return np.append(by_column, of_intercept) if self.has_intercept else by_column
+
+    def _product(self, g: Tensor) -> Vector:
+        """X^T g."""
+        X, n = self._X, self.n_rows
+        whole = n // _PART * _PART
+        g = g.to(X.dtype)
+        total = self._tensor(np.zeros(X.shape[1]))
+        with _full_precision():
+            if whole:
+                parts = X[:whole].reshape(-1, _PART, X.shape[1])
+                # (parts, 1, rows) x (parts, rows, columns): one product for each part.
+                sums = torch.bmm(g[:whole].reshape(-1, 1, _PART), parts)
+                total = total + sums.to(torch.float64).sum(dim=(0, 1))
+            if whole < n:
+                total = total + (g[whole:] @ X[whole:]).to(torch.float64)
+        return _to_host(total)
+
+    def adjoints(self, G: Any) -> Vector:
+        return np.stack([self.adjoint(g) for g in G])
+
+    def _copies(self, about: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Ranges of rows with X - about in double precision."""
+        size = max(1, _COPY // max(self._X.shape[1], 1))
+        for begin in range(0, self.n_rows, size):
+            rows = slice(begin, min(begin + size, self.n_rows))
+            yield rows, self._X[rows].to(torch.float64) - about
+
+    def moments(self, g: Any, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
+        d = self._X.shape[1]
+        about = np.zeros(self.n_columns) if about is None else about
+        sums = self._tensor(np.zeros((2, d)))
+        for rows, X in self._copies(self._tensor(self._mean + self._unit * about[:d])):
+            sums[0] += g[rows] @ X
+            sums[1] += g[rows] @ X.square_()
+        total = float(g.sum())
+        first, second = _to_host(sums)
+        one = 1.0 - about[-1] if self.has_intercept else 1.0
+        return (
+            self._completed(first / self._unit, one * total),
+            self._completed(second / self._unit**2, one**2 * total),
+            np.full(self.n_columns, total),
+        )
+
+    def rows(self, index: Any) -> "TensorDesign":
+        chosen = torch.as_tensor(index, device=self._X.device)
+        return TensorDesign(
+            self._X[chosen], intercept=self.has_intercept, mean=self._mean, unit=self._unit
+        )
+
+    def columns(self, begin: int, end: int) -> Any:
+        return self._standardised_rows(slice(None))[:, begin:end]
+
+    def _standardised_rows(self, rows: slice) -> Tensor:
+        X = self._X[rows].to(torch.float64) - self._tensor(self._mean)
+        X = X / self._tensor(self._unit)
+        return torch.cat([X, X.new_ones(X.shape[0], 1)], dim=1) if self.has_intercept else X
+
+    def _row_ranges(self) -> Iterator[slice]:
+        size = max(1, _COPY // self.n_columns)
+        for begin in range(0, self.n_rows, size):
+            yield slice(begin, min(begin + size, self.n_rows))
+
+    def weighted_gram(self, weight: Any) -> Vector:
+        out = self._tensor(np.zeros((self.n_columns, self.n_columns)))
+        for rows in self._row_ranges():
+            X = self._standardised_rows(rows)
+            out += X.T @ (weight[rows, None] * X)
+        return _to_host(out)
+
+    def bin_sums(self, weight: Any, bins: Any, n_bins: int) -> Vector:
+        out = self._tensor(np.zeros(n_bins * self.n_columns))
+        columns = torch.arange(self.n_columns, device=self._X.device)
+        for rows in self._row_ranges():
+            weighted = weight[rows, None] * self._standardised_rows(rows)
+            # One flat index: additions by rows of a matrix are slow on the host.
+            place = bins[rows, None] * self.n_columns + columns
+            out.index_add_(0, place.reshape(-1), weighted.reshape(-1))
+        return _to_host(out).reshape(n_bins, self.n_columns)

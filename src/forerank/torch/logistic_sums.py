@@ -1,0 +1,267 @@
+"""Sums over pairs of the logistic loss: sum_j q_j K(s_i - s_j) at every row i of the other class.
+
+The loss is an analytic function of the score difference. Scores are assigned to cells of length
+1/256; a source adds the first four powers of its position in the cell, times its charge, to the
+cell; the cells are convolved with the derivatives of the loss by Fourier transforms; and a target
+evaluates a polynomial of its own position (maths/pairsums.md). No sort; cost N, plus the transforms
+of as many numbers as there are cells. The error is about 1e-13 of the sum of all charges, so small
+sums have a larger relative error than large ones.
+
+Three cases use other sums, all exact: few rows and wide scores are summed pair by pair in parts
+that fit into memory, as are small blocks (groups); gaps between scores beyond which the loss is a
+straight line are shortened first.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from forerank.torch.blocks import TensorPairs
+from forerank.torch.logistic_table import (
+    CELLS_PER_UNIT,
+    POWERS,
+    logistic_derivative,
+    transformed_kernels,
+)
+
+__all__ = ["LogisticSums"]
+
+# Rows of a block up to which all pairs are summed one by one: a transform costs more.
+_FEW_ROWS = 256
+# Pairs of a block among several up to which they are summed one by one.
+_FEW_PAIRS = 20_000
+# Pairs in memory at once (8 bytes each, a few arrays of them).
+_PAIRS_AT_ONCE = 2**21
+# Longest span of scores with one grid, in units of score: 2 million places of a transform.
+_LONGEST_SPAN = 4096.0
+# Difference of scores beyond which the loss is 0 or -t to 1e-26.
+_STRAIGHT = 60.0
+
+
+class LogisticSums:
+    """Sums of the derivatives of log(1 + exp(-t)) over the other half of each entry's block.
+
+    The host reads the lowest and the highest score (one transfer).
+    """
+
+    def __init__(self, pairs: TensorPairs, t: Tensor) -> None:
+        self._n = t.numel()
+        self._upper = pairs.upper
+        self._parts: list[tuple[slice, _OneBlock | _Direct]] = []
+        self._small: _SmallBlocks | None = None
+        if pairs.start is None or pairs.split is None:
+            self._parts = [(slice(None), _block_sums(t, pairs.upper))]
+            return
+        start, split = pairs.start, pairs.split
+        n_pairs = (split - start[:-1]) * (start[1:] - split)
+        few = n_pairs <= _FEW_PAIRS
+        if few.any():
+            self._small = _SmallBlocks(t, start, split, np.flatnonzero(few))
+        for b in np.flatnonzero(~few):
+            entries = slice(int(start[b]), int(start[b + 1]))
+            self._parts.append((entries, _block_sums(t[entries], pairs.upper[entries])))
+
+    def kernel(self, order: int, q: Tensor) -> Tensor:
+        """sum_o q_o K^(order)(s_upper - s_lower) over the other half, for each entry."""
+        if self._n == 0:
+            return torch.zeros_like(q)
+        if self._small is None and len(self._parts) == 1 and self._parts[0][0] == slice(None):
+            return self._parts[0][1].kernel(order, q)
+        out = torch.zeros_like(q)
+        if self._small is not None:
+            self._small.add(order, q, out)
+        for entries, part in self._parts:
+            out[entries] = part.kernel(order, q[entries])
+        return out
+
+    def value_and_slopes(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of w_i w_j K over all pairs, and the slope sums of `kernel(1, w)`."""
+        slopes = torch.zeros_like(w)
+        value = w.new_zeros(())
+        if self._n == 0:
+            return value, slopes
+        if self._small is not None:
+            losses = torch.zeros_like(w)
+            self._small.add(0, w, losses)
+            self._small.add(1, w, slopes)
+            value = value + torch.where(self._upper, w * losses, 0.0).sum()
+        for entries, part in self._parts:
+            of_part, slopes[entries] = part.value_and_slopes(w[entries])
+            value = value + of_part
+        return value, slopes
+
+
+def _block_sums(t: Tensor, upper: Tensor) -> "_OneBlock | _Direct":
+    """Sums for the entries of one block: on a grid, or pair by pair."""
+    if t.numel() <= _FEW_ROWS:
+        return _Direct(t, upper)
+    low, high = torch.stack(torch.aminmax(t)).tolist()
+    if high - low <= _LONGEST_SPAN:
+        return _OneBlock(t, upper, low, high)
+    if not high - low < np.inf:
+        return _Direct(t, upper)
+    near, excess = _shortened(t)
+    low, high = torch.stack(torch.aminmax(near)).tolist()
+    if high - low <= _LONGEST_SPAN:
+        return _OneBlock(near, upper, low, high, excess)
+    return _Direct(t, upper)
+
+
+def _shortened(t: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores whose gaps are at most `_STRAIGHT`, and what each score lost; slopes and curvatures
+    across a longer gap are those of a straight line already.
+    """
+    ascending, order = torch.sort(t)
+    gaps = torch.diff(ascending)
+    lost = torch.zeros_like(t)
+    lost[order[1:]] = torch.cumsum(torch.relu(gaps - _STRAIGHT), 0)
+    return t - lost, lost
+
+
+class _OneBlock:
+    """Sums on one grid. `excess` is what scores lost where gaps between them were shortened."""
+
+    def __init__(
+        self, t: Tensor, upper: Tensor, low: float, high: float, excess: Tensor | None = None
+    ) -> None:
+        self._upper, self._t, self._excess = upper, t, excess
+        self._n_cells = int((high - low) * CELLS_PER_UNIT) + 1
+        # A power of two, so that a few lengths serve all calls and their kernels are kept.
+        self._length = 1 << (2 * self._n_cells - 1).bit_length()
+        x = (t - low) * CELLS_PER_UNIT
+        cell = x.to(torch.int64).clamp_(0, self._n_cells - 1)
+        x = x - cell - 0.5
+        # Differences grow with the upper score and shrink with the lower one.
+        self._position = torch.where(upper, x, -x)
+        self._cell = cell + self._n_cells * upper
+        self._kernels = transformed_kernels(self._length, t.device)
+
+    def _spread(self, q: Tensor) -> Tensor:
+        """Sums of q x^m / m! over each cell: shape (2, POWERS, n_cells), lower entries first."""
+        table = q.new_zeros((POWERS, 2 * self._n_cells))
+        for m in range(POWERS):
+            table[m].index_add_(0, self._cell, q)
+            if m + 1 < POWERS:
+                q = q * self._position / (m + 1)
+        return table.reshape(POWERS, 2, self._n_cells).transpose(0, 1)
+
+    def _convolved(self, order: int, of_lower: Tensor, of_upper: Tensor) -> tuple[Tensor, Tensor]:
+        """Coefficients of the polynomials of the cells, for upper and for lower targets, from the
+        transforms of the sums over cells; each of shape (POWERS, n_cells).
+        """
+        kernels, n = self._kernels, self._n_cells
+        at_upper, at_lower = [], []
+        for m in range(POWERS):
+            derivatives = kernels[order + m : order + m + POWERS]
+            at_upper.append((derivatives * of_lower).sum(0))
+            at_lower.append((derivatives.conj() * of_upper).sum(0))
+        both = torch.fft.irfft(torch.stack(at_upper + at_lower), n=self._length)[:, :n]
+        both = both * float(CELLS_PER_UNIT) ** order  # derivatives by score, not by cell
+        return both[:POWERS], both[POWERS:]
+
+    def _transforms(self, table: Tensor) -> tuple[Tensor, Tensor]:
+        both = torch.fft.rfft(table, n=self._length)
+        return both[0], both[1]
+
+    def _evaluated(self, at_upper: Tensor, at_lower: Tensor) -> Tensor:
+        """The polynomial of each entry's cell at its position."""
+        coefficients = torch.cat([at_lower, at_upper], dim=1)
+        out = coefficients[POWERS - 1][self._cell]
+        for m in range(POWERS - 2, -1, -1):
+            out = out * (self._position / (m + 1)) + coefficients[m][self._cell]
+        return out
+
+    def kernel(self, order: int, q: Tensor) -> Tensor:
+        table = self._spread(q)
+        sums = self._evaluated(*self._convolved(order, *self._transforms(table)))
+        if order == 0 and self._excess is not None:
+            sums = sums + self._straight_losses(q)
+        return sums
+
+    def value_and_slopes(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        table = self._spread(w)
+        transforms = self._transforms(table)
+        at_upper, _ = self._convolved(0, *transforms)
+        value = (table[1] * at_upper).sum()
+        if self._excess is not None:
+            losses = self._straight_losses(w)
+            value = value + torch.where(self._upper, w * losses, 0.0).sum()
+        return value, self._evaluated(*self._convolved(1, *transforms))
+
+    def _straight_losses(self, q: Tensor) -> Tensor:
+        """sum_o q_o max(0, excess_lower - excess_upper) over the other half: the part of the loss
+        that shortened gaps lost. Sorted by excess, it is a difference of cumulated sums.
+        """
+        assert self._excess is not None
+        order = torch.argsort(self._excess)
+        e, q, upper = self._excess[order], q[order], self._upper[order]
+        lower_q, upper_q = torch.where(upper, 0.0, q), torch.where(upper, q, 0.0)
+        cumulated, weighted = torch.cumsum(upper_q, 0), torch.cumsum(upper_q * e, 0)
+        behind = torch.flip(torch.cumsum(torch.flip(lower_q, [0]), 0), [0])
+        behind_e = torch.flip(torch.cumsum(torch.flip(lower_q * e, [0]), 0), [0])
+        sums = torch.where(upper, behind_e - e * behind, e * cumulated - weighted)
+        out = torch.empty_like(sums)
+        out[order] = sums
+        return out
+
+
+class _Direct:
+    """Sums pair by pair, in parts that fit into memory."""
+
+    def __init__(self, t: Tensor, upper: Tensor) -> None:
+        self._t = t
+        self._uppers, self._lowers = torch.nonzero(upper)[:, 0], torch.nonzero(~upper)[:, 0]
+
+    def kernel(self, order: int, q: Tensor) -> Tensor:
+        out, lowers = torch.zeros_like(q), self._lowers
+        if not lowers.numel() or not self._uppers.numel():
+            return out
+        t_lower, q_lower = self._t[lowers], q[lowers]
+        at_lower = torch.zeros_like(q_lower)
+        for rows in torch.split(self._uppers, max(1, _PAIRS_AT_ONCE // lowers.numel())):
+            pairs = logistic_derivative(self._t[rows][:, None] - t_lower, order)
+            out[rows] = pairs @ q_lower
+            at_lower += q[rows] @ pairs
+        out[lowers] = at_lower
+        return out
+
+    def value_and_slopes(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        losses = self.kernel(0, w)
+        return (w[self._uppers] * losses[self._uppers]).sum(), self.kernel(1, w)
+
+
+class _SmallBlocks:
+    """Sums over small blocks among several, pair by pair."""
+
+    def __init__(
+        self,
+        t: Tensor,
+        start: NDArray[np.int64],
+        split: NDArray[np.int64],
+        blocks: NDArray[np.intp],
+    ) -> None:
+        self._t = t
+        n_lower, n_upper = (split - start[:-1])[blocks], (start[1:] - split)[blocks]
+        # Each upper entry with the first of its lower ones and their number.
+        offset = np.arange(n_upper.sum()) - np.repeat(np.cumsum(n_upper) - n_upper, n_upper)
+        upper = np.repeat(split[blocks], n_upper) + offset
+        first, count = np.repeat(start[:-1][blocks], n_upper), np.repeat(n_lower, n_upper)
+        limits = np.searchsorted(
+            np.cumsum(count), np.arange(0, count.sum() + _PAIRS_AT_ONCE, _PAIRS_AT_ONCE)[1:]
+        )
+        bounds = np.unique(np.concatenate([[0], np.minimum(limits + 1, count.size), [count.size]]))
+        columns = torch.as_tensor(np.stack([upper, first, count]), device=t.device)
+        self._parts = [
+            columns[:, a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+
+    def add(self, order: int, q: Tensor, out: Tensor) -> None:
+        """Add the kernel sums to `out`."""
+        for upper, first, count in self._parts:
+            i = torch.repeat_interleave(upper, count)
+            begin = torch.repeat_interleave(torch.cumsum(count, 0) - count - first, count)
+            j = torch.arange(i.numel(), device=i.device) - begin
+            pairs = logistic_derivative(self._t[i] - self._t[j], order)
+            out.index_add_(0, i, pairs * q[j])
+            out.index_add_(0, j, pairs * q[i])
