@@ -18,9 +18,9 @@ ORDER = [
     # Numbers.
     "losses", "graphs", "design", "pairsums", "objectives", "sampling", "solvers", "trees",
     # What people fit and measure, and the rows they do it with.
-    "metrics", "data", "estimators", "selection", "active",
+    "metrics", "torch", "data", "estimators", "selection", "active",
     # Files, pages, people.
-    "models", "plots", "workflows", "cli", "__main__",
+    "models", "plots", "workflows", "label", "cli", "__main__",
 ]  # fmt: skip
 
 
@@ -131,7 +131,8 @@ PUBLIC = {
         data estimators graphs losses metrics models
     """,
     "forerank.active": """
-        Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin PairLossMin PoolRanker
+        Audit Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin MissingEstimate
+        PairLossMin PoolRanker audit_order estimate_missing recall_by_confidence
         Random RankThreshold RankingStable Reading RecallBound Simulation Step
         StoppingRule Strategy StrategyComparison Uncertain compare compare_strategies
         make_strategy paired_t rank_threshold relevance_posterior score_rows simulate

@@ -1,0 +1,44 @@
+"""The label of a record as a keyword of a RIS file, which reference managers show and search."""
+
+import re
+
+from forerank.data.ris import SEPARATOR
+
+__all__ = ["label_keyword", "without_label"]
+
+_KEYWORD = re.compile(r"forerank: (relevant|irrelevant|skipped|conflict)(?:, grade (\d+))?")
+
+
+def label_keyword(status: str, label: int | None) -> str:
+    """The keyword of a status and a label; "" for a record that nobody has read.
+
+    Examples
+    --------
+    >>> label_keyword("relevant", 1), label_keyword("relevant", 3), label_keyword("unread", None)
+    ('forerank: relevant', 'forerank: relevant, grade 3', '')
+    """
+    if status == "unread":
+        return ""
+    usual = {"relevant": 1, "irrelevant": 0}.get(status)
+    grade = "" if label is None or label < 0 or label == usual else f", grade {label}"
+    return f"forerank: {status}{grade}"
+
+
+def without_label(keywords: str) -> tuple[str, int | None]:
+    """Keywords joined by "; " without that of the label, and the label; None where there is none.
+
+    Examples
+    --------
+    >>> without_label("adult; forerank: relevant"), without_label("adult")
+    (('adult', 1), ('adult', None))
+    """
+    label, kept = None, []
+    for keyword in keywords.split(SEPARATOR):
+        match = _KEYWORD.fullmatch(keyword)
+        if match is None:
+            kept.append(keyword)
+        elif match[2]:
+            label = int(match[2])
+        else:
+            label = {"relevant": 1, "irrelevant": 0}.get(match[1], label)
+    return SEPARATOR.join(kept), label

@@ -1,0 +1,74 @@
+"""The worker process: holds the matrix of all records and a ranker that learns from the labels.
+
+Messages in: (number, labels of all records, -1 for none). Messages out: ("ready",), ("model",
+number, trained_on, scores, ranking, words) and ("failed", number, reason).
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from typing import Any
+
+import numpy as np
+
+from forerank.data.files import first_line
+from forerank.label.project import open_reader
+
+__all__ = ["run"]
+
+# Words of either sign that are sent with a model, to be marked in the records.
+_WORDS = 150
+# Added to the priority value of the process, so that fits do not slow down the page.
+_NICENESS = 5
+
+
+def run(connection: Any, path: str, settings: Mapping[str, Any]) -> None:
+    """Serve a trainer until it closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
+    with suppress(OSError, AttributeError):
+        os.nice(_NICENESS)
+    with suppress(EOFError, OSError):
+        _serve(connection, path, settings)
+
+
+def _serve(connection: Any, path: str, settings: Mapping[str, Any]) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from forerank.active import LabellingLoop
+    from forerank.label.features import record_features
+
+    with threadpool_limits(1):
+        with closing(open_reader(path)) as db:
+            features = record_features(db)
+        loop = LabellingLoop(
+            features.X,
+            strategy=settings["strategy"],
+            n_grades=settings["n_labels"],
+            relevant_from=settings["threshold"],
+            random_state=settings["seed"],
+        )
+        connection.send(("ready",))
+        while True:
+            number, labels = connection.recv()
+            while connection.poll():  # labels that came meanwhile replace these
+                number, labels = connection.recv()
+            try:
+                loop.set_labels(labels)
+                message = ("model", number, *_model(loop, features))
+            except Exception as error:  # the page goes on with the last ranking
+                message = ("failed", number, first_line(error))
+            connection.send(message)
+
+
+def _model(loop: Any, features: Any) -> tuple[int, Any, Any, list[tuple[str, float]]]:
+    """Number of labels, scores of all records, unread ones in the order to read, and words."""
+    loop.fit()
+    scores = loop.scores()
+    words: list[tuple[str, float]] = []
+    if scores is None:
+        scores = np.zeros(loop.n_rows)
+    elif hasattr(loop.ranker_, "coef_"):
+        words = features.telling_words(np.ravel(loop.ranker_.coef_), _WORDS)
+    trained_on = int(np.count_nonzero(loop.labels >= 0))
+    return trained_on, scores.astype(np.float32), (loop.rank() + 1).astype(np.int32), words
