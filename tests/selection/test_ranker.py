@@ -391,7 +391,7 @@ class TestFewRows:
         y[[1, 500, 900]] = 1
         X[y == 1] += 2
         ranker = Ranker(families="linear", alphas=3, random_state=0).fit(X, y)
-        assert "3 folds instead of 5: there are 3 rows of the smaller class" in ranker.reason_
+        assert "there are 3 folds instead of 5, for 3 rows of the smaller class" in ranker.reason_
         assert "in 6 folds" in ranker.reason_  # twice, since there are 1,000 rows
 
     def test_one_positive(self, data):

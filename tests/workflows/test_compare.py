@@ -235,7 +235,7 @@ def test_three_positives_in_ten_thousand_rows():
     X = rng.standard_normal((10_000, 3)) + y[:, None]
     found = compare(X, y, [PAIRS, DUMMY])
     assert found.folds == 3
-    assert "3 folds instead of 5: there are 3 rows of the smaller class" in found.notes
+    assert "there are 3 folds instead of 5, for 3 rows of the smaller class" in found.notes
     assert found.errors() == []
     assert found.warnings[0].kind == "tiny class"
     with pytest.raises(

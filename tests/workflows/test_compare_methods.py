@@ -24,7 +24,7 @@ def test_names_of_methods():
         [
             "sklearn.linear_model.LogisticRegression(C=0.1, class_weight={0: 1.0, 1: 2.0})",
             "sklearn.linear_model.LogisticRegression",
-            "pairwise_ranker",
+            "pairwise_ranker(loss=logistic)",  # a shell removes quotation marks
             "logistic-regression-cv(Cs=3)",
             "sklearn.ensemble.HistGradientBoostingClassifier(max_iter=5)",
             Ridge(),

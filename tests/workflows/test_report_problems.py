@@ -64,7 +64,7 @@ def test_three_positives_in_ten_thousand_rows():
     )
     assert found.held_out.n_folds == 3
     assert any(
-        "3 folds instead of 5: there are 3 rows of the smaller class." in line
+        "here are 3 folds instead of 5, for 3 rows of the smaller class." in line
         for line in found.warnings
     )
     assert any("too few for intervals" in line for line in found.warnings)

@@ -60,7 +60,7 @@ def make_folds(cv: Any, y: NDArray, groups: Index | None = None, seed: int = 0) 
         raise TooFewRowsError(f"Cross-validation needs at least 2 {what}; the data have {most}.")
     n_folds, notes = min(int(cv), most), []
     if n_folds < cv:
-        notes.append(f"{n_folds} folds instead of {cv}: there are {most} {what}")
+        notes.append(f"there are {n_folds} folds instead of {cv}, for {most} {what}")
     if groups is None:
         splitter: Any = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         return Folds(_split(splitter, y, groups), notes)

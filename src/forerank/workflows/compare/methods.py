@@ -155,13 +155,18 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         for each in call.keywords:
             if each.arg is None:
                 raise ValueError("parameters have names")
-            params[each.arg] = ast.literal_eval(each.value)
+            params[each.arg] = _literal(each.value)
     except (SyntaxError, ValueError) as error:
         raise ValueError(
             f"{text!r} cannot be read ({first_line(error)}); write NAME(parameter=value, ...) with "
             "numbers, strings, lists, True, False or None."
         ) from None
     return head.strip(), params
+
+
+def _literal(value: ast.expr) -> Any:
+    """A literal; a bare word is a string, since shells remove quotation marks."""
+    return value.id if isinstance(value, ast.Name) else ast.literal_eval(value)
 
 
 def _imported(path: str, params: dict[str, Any]) -> Any:
