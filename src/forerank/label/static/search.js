@@ -4,7 +4,8 @@ import { debounced, h } from "./dom.js";
 import { moveFocus, PagedList } from "./list.js";
 import { badge, labelButtons, recordView, sharedWords, stopTexts, valueOf } from "./record.js";
 
-const STATES = ["unread", "relevant", "irrelevant", "skipped", "conflict", "leased"];
+const STATES = ["unread", "relevant", "irrelevant", "skipped"];
+const TEAM_STATES = ["conflict", "leased"];
 
 export class SearchScreen {
   title = "Search";
@@ -42,7 +43,7 @@ export class SearchScreen {
     const states = h("select", {
       id: "status", onchange: () => { this.status = states.value; this.results.reload(); },
     }, h("option", { value: "" }, "any state"),
-    STATES.map((name) => h("option", { value: name, selected: name === this.status }, name)));
+    this.#states().map((name) => h("option", { value: name, selected: name === this.status }, name)));
     this.results = new PagedList(
       (offset, limit) => `api/search?q=${encodeURIComponent(this.query)}`
         + `&status=${this.status}&offset=${offset}&limit=${limit}`,
@@ -60,6 +61,10 @@ export class SearchScreen {
 
   hide() {
     stopTexts(this.root);
+  }
+
+  #states() {
+    return this.store.state.project.team ? [...STATES, ...TEAM_STATES] : STATES;
   }
 
   #focusedRow() {

@@ -97,7 +97,7 @@ export class SettingsScreen {
     };
     const take = (event) => {
       if (["Shift", "Control", "Alt", "Meta", "CapsLock"].includes(event.key)) return;
-      if (event.key === "Tab") return;
+      if (event.key === "Tab" || event.ctrlKey || event.altKey || event.metaKey) return;
       event.preventDefault();
       event.stopPropagation();
       finish();
