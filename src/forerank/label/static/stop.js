@@ -87,7 +87,7 @@ export class StopScreen {
     const confidences = curve.map((point) => point[0]);
     return lineChart({
       points: curve, x: "confidence", y: "recall at least",
-      title: "Recall that is promised, by confidence",
+      title: "Recall that is guaranteed, by confidence",
       limits: [[Math.min(...confidences), Math.max(...confidences)], [0, 1]],
       format: (value) => `${Math.round(value * 100)} %`,
       formatX: (value) => `${Number((value * 100).toFixed(1))} %`,
