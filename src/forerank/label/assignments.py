@@ -59,7 +59,7 @@ class Assignments:
         self._last = 0  # the largest number of an assignment
         # Records in the order of their first assignments; None if that has to be made anew.
         self._sequence: dict[int, None] | None = {}
-        # Scores by which records were selected, where there was a model, and those of the model now.
+        # Scores by which records were selected, if there was a model, and those of the model now.
         self.selection_scores: dict[int, float] = {}
         self.scores: Vector | None = None
         for seq, record, person, returned, score in project.assignments():

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -412,10 +412,8 @@ def _names(host: str) -> list[str]:
         return [host, *(each for each in _LOOPBACK[:2] if each != host)]
     if host in ("0.0.0.0", "::", ""):
         names = [socket.getfqdn(), socket.gethostname()]
-        try:
+        with suppress(OSError):
             names += [str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)]
-        except OSError:
-            pass
         return list(dict.fromkeys([*names, *_LOOPBACK[:2]]))
     return [host]
 
@@ -430,7 +428,8 @@ def _listen(host: str, port: int | None, last: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     wanted = [last, 0] if port is None else [port]
     for number in wanted:
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol named, asyncio sends small replies at once (TCP_NODELAY).
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if os.name != "nt":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -317,7 +317,7 @@ class Project:
             yield Event(uuid, person, kind, record, json.loads(value), at, screen)
 
     def add_assignment(self, record: int, person: int, score: float | None = None) -> int:
-        """The number of a new assignment; `score` is that of the model which selected the record."""
+        """The number of a new assignment; `score` is that by which the record was selected."""
         cursor = self._db.execute(
             "INSERT INTO assignment (record, person, at, score) VALUES (?, ?, ?, ?)",
             (record, person, time.time(), score),

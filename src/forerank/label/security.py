@@ -41,7 +41,7 @@ _OPENED = (
 _REFUSED = (
     b'<!doctype html><html lang="en"><meta charset="utf-8"><title>forerank</title>'
     b"<h1>This page needs its link</h1><p>The session has ended, or the link was opened before. "
-    b"Start the program again, which prints a new link, or ask the owner of the project for one.</p>"
+    b"Start the program again, which prints a new link, or ask the owner of the project.</p>"
 )
 
 Scope = MutableMapping[str, Any]

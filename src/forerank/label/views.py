@@ -12,7 +12,7 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def weights(service: "Service", record: int) -> list[dict[str, Any]]:
     if row is None:
         raise Refusal(f"there is no record {record}", 404)
     words = _WORD.findall(f"{row[0]} {row[1]}".lower())
-    found = {*words, *(f"{a} {b}" for a, b in zip(words, words[1:], strict=False))}
+    found = {*words, *(f"{a} {b}" for a, b in pairwise(words))}
     return [
         {"word": word, "weight": weight} for word, weight in service.model.words if word in found
     ]
