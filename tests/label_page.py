@@ -81,6 +81,10 @@ class Server:
         self.port = free_port()
         self.command = [sys.executable, "-m", "forerank", "label", str(file), "--no-browser"]
         self.command += ["--port", str(self.port), *options]
+        self.n_people = 1
+        if "--team" in options:
+            self.n_people = len(options[options.index("--team") + 1].split(","))
+        self.sessions = {}  # cookies of each person, since a link opens once
         self.log = Path(file).parent / "server.log"
         self.start()
 
@@ -91,17 +95,16 @@ class Server:
                 self.command, stdout=subprocess.PIPE, stderr=errors, text=True
             )
         self.links = []
-        n_links = max(1, sum(part == "--team" for part in self.command))
         for line in self.process.stdout:
             self.links += re.findall(r"https?://\S+", line)
-            if len(self.links) >= n_links:
+            if len(self.links) == self.n_people:
                 return
         raise RuntimeError(f"the server did not start: {self.log.read_text()[-2000:]}")
 
     @property
-    def link(self):
-        """The first link."""
-        return self.links[0]
+    def address(self):
+        """Address of the page."""
+        return self.links[0].split("?")[0]
 
     def kill(self):
         """End the program as a power cut would."""
@@ -147,17 +150,19 @@ def opened_browser():
             browser.close()
 
 
-def open_page(browser, link, **options):
-    """A page of its own browser profile on the first record, and the list of its problems."""
-    context = browser.new_context(**options)
+def open_page(browser, server, person=0, **options):
+    """A page with a browser profile of its own; `page.problems` lists errors and dialogs."""
+    known = server.sessions.get(person)
+    context = browser.new_context(storage_state=known, **options)
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.problems = []
     page.on("dialog", lambda dialog: (page.problems.append(dialog.message), dialog.dismiss()))
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("console", lambda message: _note(page, message))
-    page.goto(link)
+    page.goto(server.address if known else server.links[person])
     page.wait_for_selector("#nav a", state="attached")
+    server.sessions[person] = context.storage_state()
     return page
 
 
@@ -190,8 +195,11 @@ def read(page, n):
 
 
 def saved(page):
-    """Wait until the server has every decision."""
-    page.wait_for_selector("#saving.saved")
+    """Wait until the server has every decision: the outbox is empty, and the page says so."""
+    page.wait_for_function(
+        "() => Object.keys(localStorage).every((name) => !name.startsWith('forerank.event.'))"
+        " && document.querySelector('#saving.saved')"
+    )
 
 
 def go(page, letter, heading):
