@@ -99,6 +99,7 @@ class Server:
             self.links += re.findall(r"https?://\S+", line)
             if len(self.links) == self.n_people:
                 return
+        self.close()
         raise RuntimeError(f"the server did not start: {self.log.read_text()[-2000:]}")
 
     @property
@@ -168,7 +169,7 @@ def open_page(browser, server, person=0, **options):
 
 def _note(page, message):
     if message.type == "error":
-        page.problems.append(message.text)
+        page.problems.append(f"{message.text} {message.location.get('url', '')}")
 
 
 def title(page):

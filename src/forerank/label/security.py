@@ -36,6 +36,7 @@ _HEADERS = (
 _OPENED = (
     b'<!doctype html><html lang="en"><meta charset="utf-8">'
     b'<meta http-equiv="refresh" content="0; url=/"><title>forerank</title>'
+    b'<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
     b'<p><a href="/">Open the project</a></p>'
 )
 _REFUSED = (

@@ -5,6 +5,8 @@ import { moveFocus, PagedList } from "./list.js";
 import { badge, labelButtons, recordView, sharedWords, stopTexts, valueOf } from "./record.js";
 
 const STATES = ["unread", "relevant", "irrelevant", "skipped"];
+// Characters of a year in the list; longer ones are no years.
+const LONGEST_YEAR = 20;
 const TEAM_STATES = ["conflict", "leased"];
 
 export class SearchScreen {
@@ -78,7 +80,7 @@ export class SearchScreen {
       type: "button", class: "opener", "aria-expanded": "false",
       onclick: () => this.#toggle(entry, row, opener),
     }, h("span", { class: "entry-title", dir: "auto" }, title),
-    entry.year ? h("span", { class: "muted" }, " ", h("bdi", {}, entry.year)) : null);
+    entry.year ? h("span", { class: "muted" }, " ", h("bdi", {}, entry.year.slice(0, LONGEST_YEAR))) : null);
     const row = h("li", {}, h("div", { class: "row" }, opener, state));
     row.entry = entry;
     return row;
