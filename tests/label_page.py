@@ -31,16 +31,20 @@ _OTHER = ("tillage", "harvest", "nitrogen", "wheat", "irrigation", "pasture", "s
 _COMMON = ("trial", "effect", "group", "outcome", "measured", "study", "period", "control", "rate")
 
 
-def made_records(n, n_relevant, seed=0, n_sentences=6):
-    """Rows of a table of references, of which the relevant ones are about asthma."""
+def made_records(n, n_relevant, seed=0, n_sentences=6, n_rare=0):
+    """Rows of a table of references, of which the relevant ones are about asthma.
+
+    Each abstract has `n_rare` words besides that are as rare as those of real texts.
+    """
     rng = np.random.default_rng(seed)
     relevant = set(rng.choice(n, n_relevant, replace=False).tolist())
     for number in range(n):
         words = _TOPIC if number in relevant else _OTHER
         first, second = rng.choice(words, 2, replace=False)
+        rare = " ".join(f"term{each}" for each in rng.zipf(1.3, n_rare) % 50_000)
         yield {
             "title": f"{first.capitalize()} and {second} in a study of {number + 1}",
-            "abstract": " ".join(_sentence(rng, words) for _ in range(n_sentences)),
+            "abstract": " ".join([*(_sentence(rng, words) for _ in range(n_sentences)), rare]),
             "authors": f"Author{number % 50} A; Writer{number % 7} B",
             "year": str(1990 + number % 35),
             "doi": f"10.1000/made.{number + 1}",

@@ -1,6 +1,7 @@
 """A browser for each file of tests, and servers that end with their test."""
 
 import pytest
+
 from label_page import Server, browser_program, made_records, opened_browser, write_table
 
 

@@ -1,6 +1,7 @@
 """Texts that would run as script, break the layout or take long to draw are shown as texts."""
 
 import pytest
+
 from label_page import go, made_records, open_page, press, saved, title
 
 TEXTS = {

@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+
 from label_page import go, made_records, open_page, press, read, saved, title
 
 SUMMARY = "#screen .counts dd"

@@ -1,6 +1,7 @@
 """Every screen of one reader: accessibility, narrow windows, keys, lists, charts."""
 
 import pytest
+
 from label_page import PATIENCE, go, made_records, open_page, press, read, saved, title
 
 # Letters of the screens after "g", with their headings.
@@ -209,8 +210,9 @@ def test_words_criteria_and_tags_of_the_project(page, labelled):
     page.wait_for_selector(".notice.good")
     show(page, "search")
     page.locator("#query").fill("asthma airway")
-    page.wait_for_function("() => /^[1-9]\\d? record/.test("
-                           "document.querySelector('#screen [role=status]').innerText)")
+    page.wait_for_function(
+        "() => /^[1-9]\\d? record/.test(document.querySelector('#screen [role=status]').innerText)"
+    )
     page.locator(".opener").first.click()
     page.wait_for_selector(".opened mark.word-relevant")
     marked = set(page.locator(".opened mark.word-relevant").all_inner_texts())

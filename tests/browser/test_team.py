@@ -1,6 +1,7 @@
 """Two people in two browsers: no double work, and nothing of the other before both have read."""
 
 import pytest
+
 from label_page import go, made_records, open_page, press, read, saved, title
 
 PEOPLE = ["--team", "Ada,Ben,Cleo"]

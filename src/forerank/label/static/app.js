@@ -225,9 +225,13 @@ class App {
     const { counts, labelsGiven, state } = this.store;
     const { model } = state;
     const known = Math.min(model.trained_on, labelsGiven);
-    const ranking = model.state === "waiting" || !model.version
-      ? model.message || "no ranking yet: it needs a relevant and an irrelevant label"
-      : `the ranking knows ${count(known)} of ${counted(labelsGiven, "label")}`;
+    let ranking = `the ranking knows ${count(known)} of ${counted(labelsGiven, "label")}`;
+    if (model.message) ranking = model.message;
+    else if (!model.version) {
+      const both = counts.relevant > 0 && counts.read > counts.relevant;
+      ranking = both ? "the first ranking is being made"
+        : "no ranking yet: it needs a relevant and an irrelevant label";
+    }
     byId("progress").replaceChildren(
       h("span", {}, h("b", {}, count(counts.read)), " read"),
       h("span", {}, h("b", {}, count(counts.unread)), " unread"),

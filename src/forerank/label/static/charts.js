@@ -4,7 +4,7 @@ import { count, h, svg } from "./dom.js";
 
 // Size of the drawing in its own units, at most; the page scales it. In a narrow window it is drawn
 // narrower instead, so that its letters keep their size.
-const WIDEST = 640;
+const WIDEST = 520;
 const NARROWEST = 280;
 const HEIGHT = 300;
 const MARGIN = { left: 64, right: 16, top: 12, bottom: 48 };

@@ -209,7 +209,7 @@ export class ReadScreen {
 
   #wordList(words) {
     if (!words.length) {
-      return h("p", { class: "muted" }, "The model knows none of these words yet.");
+      return h("p", { class: "weights muted" }, "The model knows none of these words yet.");
     }
     const sorted = [...words].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
     return h("section", { class: "weights", "aria-label": "Words of the model" },

@@ -64,8 +64,8 @@ export class StopScreen {
       h("h2", {}, recall > 0
         ? `Recall at least ${percent(recall)} with confidence ${percent(confidence)}`
         : "No promise yet"),
-      h("p", {}, bound.sentence),
-      advice && !bound.sentence.includes(advice) ? h("p", { class: "advice" },
+      recall > 0 ? "" : h("p", {}, bound.sentence),
+      advice ? h("p", { class: "advice" },
         reached ? h("span", { "aria-hidden": "true" }, "✓ ") : null, advice) : "",
       h("p", { class: "muted" }, h("strong", {}, "Assumption: "), bound.assumption));
   }

@@ -495,11 +495,13 @@ export class Store extends EventTarget {
     clearTimeout(this.timer);
     if (this.blocked === "other-person") return;
     const { failed } = this.saving;
-    const { state, trained_on: known, labels } = this.state.model;
+    const { state, trained_on: known, labels, message } = this.state.model;
     let pause = PAUSES.idle;
     if (failed) pause = RETRIES[Math.min(failed, RETRIES.length) - 1];
     else if (this.shown === null) pause = PAUSES.empty;
-    else if (state === "training" || (state === "ready" && known < labels)) pause = PAUSES.training;
+    else if (state === "training" || (known < labels && (state === "ready" || message))) {
+      pause = PAUSES.training;
+    }
     if (this.outbox.size && !failed) pause = 0;
     this.timer = setTimeout(() => {
       // A page in the background asks for nothing: its leases run out, as they should.
