@@ -12,7 +12,18 @@ from typer import Option
 from typer.core import TyperGroup
 
 import forerank
-from forerank.cli import compare, demo, evaluate, explain, export, fit, inspect, rank, report
+from forerank.cli import (
+    compare,
+    demo,
+    evaluate,
+    explain,
+    export,
+    fit,
+    inspect,
+    label,
+    rank,
+    report,
+)
 from forerank.cli.output import discard, one_line_errors
 from forerank.cli.terminal import echo, printable_usage_errors, show_exception, show_warning
 
@@ -76,6 +87,7 @@ app.command(epilog=report.EPILOG)(report.report)
 app.command(epilog=explain.EPILOG)(explain.explain)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=export.EPILOG)(export.export)
+app.command(epilog=label.EPILOG)(label.label)
 app.command(epilog=demo.EPILOG)(demo.demo)
 
 

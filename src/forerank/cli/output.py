@@ -22,6 +22,7 @@ from forerank.cli.terminal import Console, echo, escape
 USAGE_ERROR, BROKEN_PIPE = 2, 141
 # Optional packages that a command imports, and the extra that installs each.
 EXTRAS = {"jinja2": "report", "matplotlib": "plots", "onnx": "onnx"}
+EXTRAS |= dict.fromkeys(("openpyxl", "starlette", "uvicorn"), "label")
 EXTRAS |= dict.fromkeys(("pandas", "pyarrow", "skops"), "files")
 # Advice at the end of the library's notes, and the option with which a command follows it.
 _OPTION_OF_ADVICE = {

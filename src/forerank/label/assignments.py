@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from forerank._typing import Index
+from forerank._typing import Index, Vector
 from forerank.label.decisions import DECIDED, HALF, SKIPPED, UNREAD, Decisions
 from forerank.label.project import Project
 
@@ -57,10 +57,14 @@ class Assignments:
         self._ends: dict[int, float] = {}  # end of each lease, by number
         self._people: dict[int, set[int]] = defaultdict(set)  # people assigned to a record
         self._last = 0  # the largest number of an assignment
-        self._sequence: (
-            dict[int, None] | None
-        ) = {}  # an ordered set; None if it has to be made anew
-        for seq, record, person, returned in project.assignments():
+        # Records in the order of their first assignments; None if that has to be made anew.
+        self._sequence: dict[int, None] | None = {}
+        # Scores by which records were selected, if there was a model, and those of the model now.
+        self.selection_scores: dict[int, float] = {}
+        self.scores: Vector | None = None
+        for seq, record, person, returned, score in project.assignments():
+            if score is not None:
+                self.selection_scores.setdefault(record, score)
             if returned:
                 self._returned[record, person] = seq
             else:
@@ -151,7 +155,16 @@ class Assignments:
         if (seq := self._number.get((record, person))) is not None:  # a skipped one, once more
             self._ends[seq] = self._clock() + LEASE_SECONDS
             return
-        self._hold(self._project.add_assignment(record, person), record, person)
+        self._add(record, person)
+
+    def _add(self, record: int, person: int) -> int:
+        """The number of a new assignment."""
+        score = None
+        if self.scores is not None and record <= self.scores.size:
+            score = self.selection_scores.setdefault(record, float(self.scores[record - 1]))
+        seq = self._project.add_assignment(record, person, score)
+        self._hold(seq, record, person)
+        return seq
 
     def decided(self, record: int, person: int, *, in_turn: bool) -> None:
         """Note the decision of a person. Records that were not assigned, since they were searched
@@ -162,8 +175,7 @@ class Assignments:
             self._project.set_returned([seq], False)
             self._hold(seq, record, person)
         if seq is None and in_turn:
-            seq = self._project.add_assignment(record, person)
-            self._hold(seq, record, person)
+            seq = self._add(record, person)
         if seq is not None:
             self._ends.pop(seq, None)
 
@@ -171,6 +183,9 @@ class Assignments:
         """Note that a person has taken a decision back: the record is leased to the person again
         or, with one reader, no longer assigned.
         """
+        # The next to read: a ranking may not contain it, or be past it.
+        self.ranking = np.concatenate([[record], self.ranking[self._begin :]])
+        self._begin = 0
         seq = self._number.get((record, person))
         if seq is None:
             return
@@ -211,12 +226,22 @@ class Assignments:
         """Number of leases."""
         return len(self._ends)
 
-    def is_leased(self, record: int) -> bool:
-        """Whether anyone holds a lease of a record."""
-        return any(
-            self._number.get((record, person)) in self._ends
-            for person in self._people.get(record, ())
-        )
+    def leased_records(self) -> list[int]:
+        """Records of which anyone holds a lease."""
+        return [self._held[seq][0] for seq in self._ends]
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last assignment."""
+        return self._last
+
+    def n_before(self, records: Index, number: int) -> int:
+        """How many of the first of these records, which are in the order of their assignments,
+        were assigned no later than the assignment of this number.
+        """
+        early = {record for seq, (record, _) in self._held.items() if seq <= number}
+        late = (place for place, record in enumerate(records.tolist()) if record not in early)
+        return next(late, records.size)
 
     def sequence(self) -> Index:
         """Records in the order in which they were assigned, each at its first place."""

@@ -5,7 +5,7 @@ that it can be retracted in turn.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
@@ -150,12 +150,39 @@ class Decisions:
         event = self._events[uuid]
         if event.record is None or self.is_retracted(uuid):
             return False
-        uuids = self._list_of(event)
-        return bool(uuids) and uuids[-1] == uuid
+        uuids = self._list_of(event) or []
+        return uuids[-1:] == [uuid]
 
     def in_conflict(self, record: int) -> bool:
         """Whether a record is in conflict, or was before it was resolved."""
         return self.status[record - 1] == CONFLICT or bool(self._resolving.get(record))
+
+    def is_hidden(self, record: int, author: int, viewer: int) -> bool:
+        """Whether what one person did on a record is hidden from another: with double reading,
+        until two people have labelled it.
+        """
+        if not self.double or author == viewer or self._resolving.get(record):
+            return False
+        return len(self.readers(record)) < 2
+
+    def skipped_by(self, person: int) -> list[int]:
+        """Records that a person has skipped."""
+        events = ((record, self.decision(record, person)) for record in self._records[person])
+        return [record for record, event in events if event is not None and event.kind == "skip"]
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return len(self._events)
+
+    def events_backwards(self) -> Iterator[Event]:
+        """All events, the last one first."""
+        return reversed(self._events.values())
+
+    def touched(self) -> set[int]:
+        """Records about which there is an event."""
+        remarked = (record for _, record, _ in self._remarks)
+        return {*self._readers, *self._resolving, *remarked}
 
     def n_labelled_by(self, person: int) -> int:
         """Number of records that a person has labelled."""

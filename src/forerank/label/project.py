@@ -49,7 +49,7 @@ CREATE TABLE event (
 CREATE INDEX event_record ON event (record);
 CREATE TABLE assignment (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, record INTEGER NOT NULL REFERENCES record,
-    person INTEGER NOT NULL REFERENCES person, at REAL NOT NULL,
+    person INTEGER NOT NULL REFERENCES person, at REAL NOT NULL, score REAL,
     returned INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY, started REAL NOT NULL, ended REAL, seed INTEGER NOT NULL,
@@ -58,6 +58,7 @@ CREATE TABLE model (
     id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, trained_on INTEGER NOT NULL,
     made REAL NOT NULL, scores BLOB NOT NULL, ranking BLOB NOT NULL, words TEXT NOT NULL) STRICT;
 """
+_INSERT_RECORD = f"INSERT INTO record VALUES (NULL, {', '.join('?' * 10)})"
 # Columns of `record` that the page shows apart from the other fields.
 ROLES = ("title", "abstract", "authors", "year", "doi", "url")
 
@@ -217,8 +218,7 @@ class Project:
         """Append rows (source, title, abstract, authors, year, doi, url, fields as JSON, folded,
         known label or -1).
         """
-        marks = ", ".join("?" * 10)
-        self._db.executemany(f"INSERT INTO record VALUES (NULL, {marks})", rows)
+        self._db.executemany(_INSERT_RECORD, rows)
 
     def add_duplicates(self, rows: Iterable[tuple[int, str, str]]) -> None:
         """Keep records that are not read again: (number of the first one, source, fields)."""
@@ -227,6 +227,11 @@ class Project:
     def take_over(self, record: int, label: int) -> None:
         """The label of a duplicate becomes that of a record without a known one."""
         self._db.execute("UPDATE record SET known = ? WHERE id = ? AND known < 0", (label, record))
+
+    def records_by_role(self) -> list[dict[str, str]]:
+        """Title, doi and year of all records."""
+        rows = self._db.execute("SELECT title, doi, year FROM record ORDER BY id")
+        return [{"title": title, "doi": doi, "year": year} for title, doi, year in rows]
 
     def known_labels(self) -> Index:
         """Label of each record that the files gave, or -1."""
@@ -238,7 +243,10 @@ class Project:
     def people(self) -> list[Person]:
         """All people, in the order in which they were added."""
         rows = self._db.execute("SELECT id, name, role, settings, shown FROM person ORDER BY id")
-        return [Person(*row[:3], json.loads(row[3]), row[4]) for row in rows]
+        return [
+            Person(number, name, role, json.loads(settings), shown)
+            for number, name, role, settings, shown in rows
+        ]
 
     def add_person(self, name: str, role: str) -> int:
         """The number of a new person."""
@@ -268,9 +276,20 @@ class Project:
         ).fetchone()
         return None if row is None else row[0]
 
-    def remove_sessions(self, *, digest: str | None = None, kind: str | None = None) -> None:
-        """Remove the session with this hash, and all of a kind."""
-        self._db.execute("DELETE FROM session WHERE hash = ? OR kind = ?", (digest, kind))
+    def sessions(self, kind: str, since: float = 0.0) -> dict[str, int]:
+        """The person of each session of a kind that began after a time, by hash."""
+        rows = self._db.execute(
+            "SELECT hash, person FROM session WHERE kind = ? AND created >= ?", (kind, since)
+        )
+        return dict(rows.fetchall())
+
+    def remove_session(self, digest: str) -> None:
+        """Remove the session with this hash."""
+        self._db.execute("DELETE FROM session WHERE hash = ?", (digest,))
+
+    def remove_links(self, person: int) -> None:
+        """Remove the links of a person that were not opened."""
+        self._db.execute("DELETE FROM session WHERE person = ? AND kind = 'link'", (person,))
 
     # --- Events, assignments, audits, models ---
 
@@ -297,11 +316,11 @@ class Project:
         for uuid, person, kind, record, value, at, screen in rows:
             yield Event(uuid, person, kind, record, json.loads(value), at, screen)
 
-    def add_assignment(self, record: int, person: int) -> int:
-        """The number of a new assignment."""
+    def add_assignment(self, record: int, person: int, score: float | None = None) -> int:
+        """The number of a new assignment; `score` is that by which the record was selected."""
         cursor = self._db.execute(
-            "INSERT INTO assignment (record, person, at) VALUES (?, ?, ?)",
-            (record, person, time.time()),
+            "INSERT INTO assignment (record, person, at, score) VALUES (?, ?, ?, ?)",
+            (record, person, time.time(), score),
         )
         return int(cursor.lastrowid or 0)
 
@@ -311,10 +330,14 @@ class Project:
             "UPDATE assignment SET returned = ? WHERE seq = ?", [(returned, seq) for seq in seqs]
         )
 
-    def assignments(self) -> list[tuple[int, int, int, bool]]:
-        """Rows (number, record, person, whether returned) in their order."""
-        rows = self._db.execute("SELECT seq, record, person, returned FROM assignment ORDER BY seq")
-        return [(seq, record, person, bool(back)) for seq, record, person, back in rows]
+    def assignments(self) -> list[tuple[int, int, int, bool, float | None]]:
+        """Rows (number, record, person, whether returned, score) in their order."""
+        rows = self._db.execute(
+            "SELECT seq, record, person, returned, score FROM assignment ORDER BY seq"
+        )
+        return [
+            (seq, record, person, bool(back), score) for seq, record, person, back, score in rows
+        ]
 
     def begin_audit(self, seed: int, records: Index) -> None:
         """Store the random order in which the unread records are read from now on."""
@@ -343,6 +366,9 @@ class Project:
             ),
         )
 
+    def remove_model(self) -> None:
+        self._db.execute("DELETE FROM model")
+
     def model(self) -> Model | None:
         """The model stored last, or None."""
         row = self._db.execute(
@@ -355,14 +381,23 @@ class Project:
         return Model(row[0], row[1], scores.astype(float), ranking.astype(np.intp), words)
 
 
-def create_project(path: str | os.PathLike, settings: Mapping[str, Any]) -> Project:
-    """A new project file with these settings and no records.
+def create_project(
+    path: str | os.PathLike,
+    settings: Mapping[str, Any],
+    *,
+    records: Iterable[tuple] = (),
+    people: Iterable[str] = (),
+) -> Project:
+    """A new project file with settings, rows of records (`Project.add_records`) and names of
+    people, of whom the first is the owner.
 
     It is made under another name and renamed when complete.
     """
     path = Path(path)
     if path.exists():
         raise ProjectFileError(path, "the file exists already; choose another name")
+    if not path.parent.is_dir():
+        raise ProjectFileError(path, f"there is no folder {path.parent}; make it first")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with closing(_connect(part)) as db:
@@ -370,8 +405,12 @@ def create_project(path: str | os.PathLike, settings: Mapping[str, Any]) -> Proj
             db.execute(f"PRAGMA user_version = {FORMAT}")
             db.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
-            with db:
-                db.executemany("INSERT INTO setting VALUES (?, ?)", rows)
+            roles = [(name, "reader" if number else "owner") for number, name in enumerate(people)]
+            db.execute("BEGIN")
+            db.executemany("INSERT INTO setting VALUES (?, ?)", rows)
+            db.executemany("INSERT INTO person (name, role) VALUES (?, ?)", roles)
+            db.executemany(_INSERT_RECORD, records)
+            db.execute("COMMIT")
         part.replace(path)
     finally:
         for suffix in ("", "-wal", "-shm"):

@@ -4,9 +4,10 @@ Every method that reads or changes the state runs in the writer's thread (see `w
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = ["Service"]
 _QUEUE, _TEAM_QUEUE = 20, 6
 # Most events of one request, and most characters of a text in an event.
 _MOST_EVENTS, _LONGEST_TEXT = 1000, 100_000
+_UUID = re.compile(r"[0-9A-Za-z-]{8,64}")
+# Latest time of an event, in milliseconds since 1970: beyond, dates have no calendar.
+_LATEST = 8_640_000_000_000_000
 # Parts of the page on which assigned records are decided; elsewhere people look for records.
 _IN_TURN = ("read", "sweep")
 # Seconds after which the sentence on stopping is computed anew; it is exact on the screen "Stop".
@@ -36,24 +40,27 @@ class Service:
     Parameters
     ----------
     project : Project
-    train : bool
-        Whether to start the worker process; tests of the rest go without.
     """
 
-    def __init__(self, project: Project, *, train: bool = True) -> None:
+    def __init__(self, project: Project) -> None:
         self.project = project
-        self._reader = project.reader()
+        # Read by the writer's thread alone; other threads open connections of their own.
+        self.reader = project.reader()
+        self.trainer: Trainer | None = None
+        self._trained_changes = -1
         self._seen: dict[int, float] = {}
-        self._stop: tuple[float, int, dict[str, Any]] | None = None
+        self._panel = ThreadPoolExecutor(1, "panel")
+        self._stop: dict[str, Any] = {"reached": False, "sentence": ""}
+        self._stop_revision, self._stop_time = -1, -_STOP_SECONDS
         self.load()
         self.writer = Writer(project, self.load)
-        self.trainer: Trainer | None = None
-        if train:
-            names = ("strategy", "n_labels", "threshold", "seed")
-            settings = {name: self.settings[name] for name in names}
-            self.trainer = Trainer(project.path, settings, self._receive_model)
-            self._trained_changes = -1
-            self._train()
+
+    def start_training(self) -> None:
+        """Start the worker process, which imports and reads for some seconds."""
+        names = ("strategy", "n_labels", "threshold", "seed")
+        settings = {name: self.settings[name] for name in names}
+        self.trainer = Trainer(self.project.path, settings, self._receive_model)
+        self.submit(self._train)
 
     def load(self) -> None:
         """Read the state from the file."""
@@ -66,15 +73,17 @@ class Service:
         self.assignments = Assignments(self.project, self.decisions, leased=leased)
         self.model = self.project.model()
         self.audit = self.project.audit()
-        self._stop = None
+        self.revision = 0  # number of changes since
+        self._stop_revision = -1
         self._set_ranking()
 
     def close(self) -> None:
         """End the worker and the writer, and close the file."""
         if self.trainer is not None:
             self.trainer.close()
+        self._panel.shutdown(cancel_futures=True)
         self.writer.close()
-        self._reader.close()
+        self.reader.close()
         self.project.close()
 
     def submit(self, method: Callable[..., Any], *arguments: Any) -> Future:
@@ -84,17 +93,23 @@ class Service:
     # --- The ranking ---
 
     def _set_ranking(self) -> None:
-        """Records in the order of the audit, of the model or, before there is one, at random."""
-        if self.audit is not None:
-            self.assignments.set_ranking(self.audit)
-            return
+        """Records in the order of the audit, of the model or, before there is one, at random.
+
+        Records whose labels were taken back since then come first, those added since then last.
+        """
         n = self.decisions.n_records
-        rng = np.random.default_rng(self.settings["seed"])
-        ranking = rng.permutation(n) + 1
-        if self.model is not None:  # records added since the model was made come last
-            new = ranking[ranking > self.model.scores.size]
-            ranking = np.concatenate([self.model.ranking, new])
-        self.assignments.set_ranking(ranking)
+        ranking = np.random.default_rng(self.settings["seed"]).permutation(n) + 1
+        n_known, known = 0, ranking[:0]
+        if self.audit is not None:
+            n_known, known = n, self.audit
+        elif self.model is not None:
+            n_known, known = self.model.scores.size, self.model.ranking
+        missing = self.decisions.status != DECIDED
+        missing[known - 1] = False
+        others = ranking[missing[ranking - 1]]
+        again, new = others[others <= n_known], others[others > n_known]
+        self.assignments.set_ranking(np.concatenate([again, known, new]))
+        self.assignments.scores = None if self.model is None else self.model.scores
 
     def _train(self) -> None:
         changes = self.decisions.changes
@@ -102,22 +117,26 @@ class Service:
             self._trained_changes = changes
             self.trainer.submit(changes, self.decisions.label)
 
-    def _receive_model(self, trained_on: int, scores: Any, ranking: Any, words: Any) -> None:
-        version = 1 if self.model is None else self.model.version + 1
-        ranking = ranking.astype(np.intp)
-        model = Model(version, trained_on, scores.astype(float), ranking, words)
-        self.submit(self._install_model, model)
+    def _receive_model(self, *parts: Any) -> None:
+        if not parts:
+            self.submit(self._remove_model)
+            return
+        trained_on, scores, ranking, words = parts
+        arrays = scores.astype(float), ranking.astype(np.intp)
+        self.submit(self._install_model, trained_on, *arrays, words)
 
-    def _install_model(self, model: Model) -> None:
+    def _install_model(self, trained_on: int, scores: Any, ranking: Any, words: Any) -> None:
+        version = 1 if self.model is None else self.model.version + 1
+        model = Model(version, trained_on, scores, ranking, words)
         self.project.store_model(model)
         self.model = model
-        # Records whose labels were taken back since then are missing in its ranking.
-        unread = np.flatnonzero(self.decisions.status != DECIDED) + 1
-        missing = np.setdiff1d(unread, model.ranking)
-        if missing.size:
-            ranking = np.concatenate([missing, model.ranking])
-            self.model = Model(model.version, model.trained_on, model.scores, ranking, model.words)
         self._set_ranking()
+
+    def _remove_model(self) -> None:
+        if self.model is not None:
+            self.project.remove_model()
+            self.model = None
+            self._set_ranking()
 
     def model_state(self) -> dict[str, Any]:
         """The ranker in a few words, for the page."""
@@ -162,11 +181,19 @@ class Service:
             "unread": status.size - read,
             "relevant": relevant,
             "irrelevant": read - relevant,
-            "skipped": int(np.count_nonzero(status == SKIPPED)),
+            "skipped": self.n_skipped(person),
             "conflicts": int(np.count_nonzero(status == CONFLICT)),
             "leased": self.assignments.n_leased,
             "mine": self.decisions.n_labelled_by(person),
         }
+
+    def n_skipped(self, person: int) -> int:
+        """Number of skipped records; with double reading only those that the person skipped."""
+        status = self.decisions.status
+        if not self.decisions.double:
+            return int(np.count_nonzero(status == SKIPPED))
+        skipped = self.decisions.skipped_by(person)
+        return sum(bool(status[record - 1] != DECIDED) for record in skipped)
 
     def queue(self, person: int, n: int, have: Iterable[int]) -> dict[str, Any]:
         """The records that a person reads next."""
@@ -184,12 +211,15 @@ class Service:
         }
 
     def _stop_sentence(self) -> dict[str, Any]:
-        now, changes = time.monotonic(), self.decisions.changes
-        if self._stop is None or (
-            self._stop[1] != changes and now - self._stop[0] >= _STOP_SECONDS
-        ):
-            self._stop = (now, changes, panel.sentence(self))
-        return self._stop[2]
+        """The sentence on stopping, made in a thread of its own and so perhaps some seconds old."""
+        now = time.monotonic()
+        if self._stop_revision != self.revision and now - self._stop_time >= _STOP_SECONDS:
+            self._stop_revision, self._stop_time = self.revision, now
+            self._panel.submit(self._make_sentence, panel.snapshot(self))
+        return self._stop
+
+    def _make_sentence(self, taken: panel.Snapshot) -> None:
+        self._stop = panel.sentence(taken)
 
     # --- Deciding ---
 
@@ -198,6 +228,9 @@ class Service:
         events = body.get("events")
         if not isinstance(events, list) or len(events) > _MOST_EVENTS:
             raise Refusal(f"events must be a list of at most {_MOST_EVENTS}")
+        # All is checked before anything changes: a refusal leaves no trace.
+        self._person(person)
+        n, have = _integer(body.get("n", _QUEUE)), _integers(body.get("have", []))
         parsed = [_event(each, person) for each in events]
         accepted, refused = [], []
         for event in parsed:
@@ -208,7 +241,7 @@ class Service:
                 refused.append({"uuid": event.uuid, "reason": problem})
         self._set_shown(person, body.get("shown"))
         self._train()
-        reply = self.queue(person, _integer(body.get("n", _QUEUE)), _integers(body.get("have", [])))
+        reply = self.queue(person, n, have)
         return {**reply, "accepted": accepted, "refused": refused}
 
     def _take(self, event: Event) -> str | None:
@@ -223,6 +256,7 @@ class Service:
         before = decisions.decision(record, event.person)
         self.project.add_event(event)
         decisions.apply(event)
+        self.revision += 1
         after = decisions.decision(record, event.person)
         if after is not None and event.kind in ("label", "skip"):
             in_turn = event.screen in _IN_TURN
@@ -281,7 +315,7 @@ class Service:
         elif not on and self.audit is not None:
             self.project.end_audit()
         self.audit = self.project.audit()
-        self._stop = None
+        self.revision += 1
         self._set_ranking()
         return self.state(person)
 
@@ -309,6 +343,10 @@ class Service:
         """Refusal unless the person owns the project."""
         self._owner(person)
 
+    def name_of(self, person: int) -> str:
+        """The name of a person."""
+        return self.people[person].name
+
     def _owner(self, person: int) -> None:
         if self._person(person).role != "owner":
             raise Refusal("only the owner of the project may do this", 403)
@@ -320,8 +358,8 @@ class Service:
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Refusal(f"expected an integer, got {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _LATEST:
+        raise Refusal("expected an integer of moderate size")
     return value
 
 
@@ -336,10 +374,12 @@ def _event(fields: Any, person: int) -> Event:
     if not isinstance(fields, dict):
         raise Refusal("an event must be an object")
     uuid, kind, at = fields.get("uuid"), fields.get("kind"), fields.get("at", 0)
-    if not isinstance(uuid, str) or not 8 <= len(uuid) <= 64:
-        raise Refusal("an event needs a uuid of 8 to 64 characters")
+    if not isinstance(uuid, str) or _UUID.fullmatch(uuid) is None:
+        raise Refusal("an event needs a uuid of 8 to 64 letters, digits and hyphens")
     if not isinstance(kind, str) or not isinstance(at, int | float) or isinstance(at, bool):
         raise Refusal("an event needs a kind and a time")
+    if not 0 <= at <= _LATEST:
+        raise Refusal("the time of an event is in milliseconds since 1970")
     record, value = fields.get("record"), fields.get("value")
     if record is not None:
         record = _integer(record)

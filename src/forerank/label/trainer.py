@@ -31,7 +31,8 @@ class Trainer:
     settings : mapping
         "strategy", "n_labels", "threshold", "seed".
     on_model : callable
-        Called in the thread with (trained_on, scores, ranking, words).
+        Called in the thread with (trained_on, scores, ranking, words), or without arguments where
+        the labels are all the same and there is no model.
     """
 
     def __init__(
@@ -103,6 +104,9 @@ class Trainer:
         if kind == "model":
             self.message = ""
             self._on_model(*rest[1:])
+        elif kind == "none":
+            self.message = ""
+            self._on_model()
         elif kind == "failed":
             self.message = f"the ranker could not be trained: {rest[1]}"
         else:

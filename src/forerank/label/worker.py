@@ -1,7 +1,8 @@
 """The worker process: holds the matrix of all records and a ranker that learns from the labels.
 
 Messages in: (number, labels of all records, -1 for none). Messages out: ("ready",), ("model",
-number, trained_on, scores, ranking, words) and ("failed", number, reason).
+number, trained_on, scores, ranking, words), ("none", number) where the labels are all the same, and
+("failed", number, reason).
 """
 
 import os
@@ -53,12 +54,18 @@ def _serve(connection: Any, path: str, settings: Mapping[str, Any]) -> None:
             number, labels = connection.recv()
             while connection.poll():  # labels that came meanwhile replace these
                 number, labels = connection.recv()
-            try:
-                loop.set_labels(labels)
-                message = ("model", number, *_model(loop, features))
-            except Exception as error:  # the page goes on with the last ranking
-                message = ("failed", number, first_line(error))
-            connection.send(message)
+            connection.send(_message(loop, features, number, labels))
+
+
+def _message(loop: Any, features: Any, number: int, labels: Any) -> tuple[Any, ...]:
+    try:
+        loop.set_labels(labels)
+        if np.unique(labels[labels >= 0]).size < 2:
+            loop.ranker_ = None  # labels that were taken back are forgotten
+            return ("none", number)
+        return ("model", number, *_model(loop, features))
+    except Exception as error:  # the page goes on with the last ranking
+        return ("failed", number, first_line(error))
 
 
 def _model(loop: Any, features: Any) -> tuple[int, Any, Any, list[tuple[str, float]]]:
@@ -66,9 +73,7 @@ def _model(loop: Any, features: Any) -> tuple[int, Any, Any, list[tuple[str, flo
     loop.fit()
     scores = loop.scores()
     words: list[tuple[str, float]] = []
-    if scores is None:
-        scores = np.zeros(loop.n_rows)
-    elif hasattr(loop.ranker_, "coef_"):
+    if hasattr(loop.ranker_, "coef_"):
         words = features.telling_words(np.ravel(loop.ranker_.coef_), _WORDS)
     trained_on = int(np.count_nonzero(loop.labels >= 0))
     return trained_on, scores.astype(np.float32), (loop.rank() + 1).astype(np.int32), words

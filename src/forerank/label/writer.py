@@ -33,12 +33,13 @@ class Writer:
     ----------
     project : Project
     reload : callable
-        Called where what is in memory may differ from the file: a commit failed, or a job ended
-        with an error other than a `Refusal`.
+        Called before the next job where what is in memory may differ from the file: a commit
+        failed, or a job ended with an error other than a `Refusal`.
     """
 
     def __init__(self, project: Project, reload: Callable[[], None]) -> None:
         self._project, self._reload = project, reload
+        self._stale = False  # whether what is in memory may differ from the file
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
@@ -67,23 +68,32 @@ class Writer:
                 return
 
     def _run_together(self, jobs: list[tuple[Callable[[], Any], Future]]) -> None:
+        # From here on a future cannot be cancelled; one whose client has gone is not run.
+        jobs = [(job, future) for job, future in jobs if future.set_running_or_notify_cancel()]
         answers: list[tuple[Future, Any, BaseException | None]] = []
         try:
+            if self._stale:
+                self._read_again()
             with self._project.transaction():
                 for job, future in jobs:
                     answers.append((future, *self._run_one(job)))
-        except BaseException as error:
-            self._reload()
+        except BaseException as failure:
+            self._stale = True
             for _, future in jobs:
-                future.set_exception(error)
+                future.set_exception(failure)
             return
-        if any(error is not None and not isinstance(error, Refusal) for *_, error in answers):
-            self._reload()
-        for future, result, error in answers:
-            if error is None:
+        problems = [problem for *_, problem in answers if problem is not None]
+        if not all(isinstance(problem, Refusal) for problem in problems):
+            self._stale = True
+        for future, result, problem in answers:
+            if problem is None:
                 future.set_result(result)
             else:
-                future.set_exception(error)
+                future.set_exception(problem)
+
+    def _read_again(self) -> None:
+        self._reload()
+        self._stale = False
 
     def _run_one(self, job: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         try:

@@ -48,8 +48,7 @@ class App {
     }
     this.applySettings();
     for (const [name, [Screen]] of Object.entries(SCREENS)) this.screens[name] = new Screen(this);
-    const letters = Object.fromEntries(
-      Object.entries(SCREENS).map(([name, [, letter]]) => [letter, name]));
+    const letters = Object.fromEntries(this.#names().map((name) => [SCREENS[name][1], name]));
     listen(() => ({
       keys: this.keys, on: this.store.state.mine.shortcuts !== false && !this.store.blocked,
       grades: this.store.state.labels.length > 2
@@ -83,7 +82,9 @@ class App {
       if (!document.hidden) this.store.sync();
     });
     window.addEventListener("beforeunload", (event) => {
-      if (this.store.outbox.size) event.preventDefault();
+      // What is on its way needs no question: the outbox goes along when the page closes.
+      const { outbox, saving } = this.store;
+      if (outbox.size && (saving.failed || outbox.unstored)) event.preventDefault();
     });
     byId("menu").addEventListener("click", () => this.#menu());
     byId("skip-link").addEventListener("click", (event) => {
@@ -99,20 +100,24 @@ class App {
 
   // ---- screens
 
+  /** Names of the screens that this project has. */
+  #names() {
+    const { team } = this.store.state.project;
+    return Object.keys(SCREENS).filter((name) => team || !FOR_TEAMS.has(name));
+  }
+
   #drawNavigation() {
     const { project } = this.store.state;
     byId("project").textContent = project.name;
-    const names = Object.keys(SCREENS).filter((name) => project.team || !FOR_TEAMS.has(name));
-    byId("nav").replaceChildren(h("ul", {}, names.map((name) => h("li", {}, h("a", {
-      href: `#${name}`, id: `nav-${name}`,
-      "aria-keyshortcuts": `${this.keys.go} ${SCREENS[name][1]}`,
+    byId("nav").replaceChildren(h("ul", {}, this.#names().map((name) => h("li", {}, h("a", {
+      href: `#${name}`, id: `nav-${name}`, title: `${this.keys.go}, then ${SCREENS[name][1]}`,
     }, this.screens[name].title)))));
   }
 
   /** Show the screen of the address. */
   #open() {
     const wanted = location.hash.slice(1);
-    const name = wanted in SCREENS ? wanted : "read";
+    const name = this.#names().includes(wanted) ? wanted : "read";
     if (name === this.name) return;
     const first = this.name === "";
     this.screen?.hide?.();
@@ -152,8 +157,7 @@ class App {
 
   help() {
     const rows = [...ACTIONS.map(({ name, text }) => [this.keys[name], text])];
-    const places = Object.entries(SCREENS).map(([name, [, letter]]) =>
-      [letter, this.screens[name].title]);
+    const places = this.#names().map((name) => [SCREENS[name][1], this.screens[name].title]);
     const list = (entries, before = null) => h("dl", { class: "help" }, entries.map(([key, text]) =>
       h("div", {}, h("dt", {}, before ? h("kbd", {}, keyName(before)) : null,
         h("kbd", {}, keyName(key))), h("dd", {}, text))));
@@ -221,9 +225,13 @@ class App {
     const { counts, labelsGiven, state } = this.store;
     const { model } = state;
     const known = Math.min(model.trained_on, labelsGiven);
-    const ranking = model.state === "waiting" || !model.version
-      ? model.message || "no ranking yet: it needs a relevant and an irrelevant label"
-      : `the ranking knows ${count(known)} of ${counted(labelsGiven, "label")}`;
+    let ranking = `the ranking knows ${count(known)} of ${counted(labelsGiven, "label")}`;
+    if (model.message) ranking = model.message;
+    else if (!model.version) {
+      const both = counts.relevant > 0 && counts.read > counts.relevant;
+      ranking = both ? "the first ranking is being made"
+        : "no ranking yet: it needs a relevant and an irrelevant label";
+    }
     byId("progress").replaceChildren(
       h("span", {}, h("b", {}, count(counts.read)), " read"),
       h("span", {}, h("b", {}, count(counts.unread)), " unread"),

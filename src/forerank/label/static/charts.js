@@ -2,8 +2,10 @@
 
 import { count, h, svg } from "./dom.js";
 
-// Size of the drawing in its own units; the page scales it.
-const WIDTH = 640;
+// Size of the drawing in its own units, at most; the page scales it. In a narrow window it is drawn
+// narrower instead, so that its letters keep their size.
+const WIDEST = 520;
+const NARROWEST = 280;
 const HEIGHT = 300;
 const MARGIN = { left: 64, right: 16, top: 12, bottom: 48 };
 // Points drawn of a long series; more would lie on the same pixels.
@@ -44,8 +46,9 @@ export function lineChart(options) {
   const format = options.format ?? count;
   const formatX = options.formatX ?? count;
   const [[x0, x1], [y0, y1]] = limits;
+  const width = Math.max(NARROWEST, Math.min(WIDEST, window.innerWidth - 40));
   const px = (value) => MARGIN.left
-    + ((value - x0) / (x1 - x0 || 1)) * (WIDTH - MARGIN.left - MARGIN.right);
+    + ((value - x0) / (x1 - x0 || 1)) * (width - MARGIN.left - MARGIN.right);
   const py = (value) => HEIGHT - MARGIN.bottom
     - ((value - y0) / (y1 - y0 || 1)) * (HEIGHT - MARGIN.top - MARGIN.bottom);
   const drawn = thinned(points, MOST_POINTS);
@@ -57,22 +60,23 @@ export function lineChart(options) {
   const bottom = HEIGHT - MARGIN.bottom;
   const whole = !options.format;
   const picture = svg("svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title, class: "chart" },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title, class: "chart" },
     ticks(y0, y1, whole).map((value) => [
-      svg("line", { class: "grid", x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: py(value), y2: py(value) }),
+      svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: py(value), y2: py(value) }),
       svg("text", { x: MARGIN.left - 8, y: py(value) + 4, "text-anchor": "end" }, format(value)),
     ]),
     ticks(x0, x1, !options.formatX).map((value) => [
       svg("line", { class: "axis", x1: px(value), x2: px(value), y1: bottom, y2: bottom + 5 }),
       svg("text", { x: px(value), y: bottom + 20, "text-anchor": "middle" }, formatX(value)),
     ]),
-    svg("line", { class: "axis", x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: bottom, y2: bottom }),
+    svg("line", { class: "axis", x1: MARGIN.left, x2: width - MARGIN.right, y1: bottom, y2: bottom }),
     mark ? [
-      svg("line", { class: "mark", x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: py(mark.at), y2: py(mark.at) }),
-      svg("text", { class: "mark-text", x: MARGIN.left + 6, y: py(mark.at) - 5 }, mark.text),
+      svg("line", { class: "mark", x1: MARGIN.left, x2: width - MARGIN.right, y1: py(mark.at), y2: py(mark.at) }),
+      svg("text", { class: "mark-text", x: width - MARGIN.right - 6, y: py(mark.at) + 18,
+        "text-anchor": "end" }, mark.text),
     ] : [],
     svg("path", { class: "series", d: path }),
-    svg("text", { class: "axis-title", x: (WIDTH + MARGIN.left) / 2, y: HEIGHT - 6,
+    svg("text", { class: "axis-title", x: (width + MARGIN.left) / 2, y: HEIGHT - 6,
       "text-anchor": "middle" }, x),
     svg("text", { class: "axis-title", transform: `translate(14 ${(bottom + MARGIN.top) / 2}) rotate(-90)`,
       "text-anchor": "middle" }, y));

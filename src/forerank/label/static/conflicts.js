@@ -1,7 +1,7 @@
 /** The screen of records on which two people decided differently. */
 
 import { request } from "./api.js";
-import { counted, h } from "./dom.js";
+import { byId, counted, h } from "./dom.js";
 import { badge, labelButtons, recordView, sharedWords, stopTexts } from "./record.js";
 
 export class ConflictsScreen {
@@ -66,7 +66,7 @@ export class ConflictsScreen {
     await this.store.saved().catch(() => {});
     this.app.say(`Resolved as ${this.store.labelName(value)}`);
     await this.load();
-    (this.list.querySelector(".label-row button") ?? this.root.querySelector("h1")).focus();
+    (this.list.querySelector(".label-row button") ?? byId("screen")).focus();
   }
 
   async undo() {

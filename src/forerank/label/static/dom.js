@@ -63,7 +63,7 @@ export const count = (number) => Number(number ?? 0).toLocaleString("en-GB");
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** Fraction as a percentage, rounded down so that a promise is never overstated. */
-export const percent = (fraction) => `${(Math.floor(fraction * 1000 + 1e-9) / 10).toFixed(1)} %`;
+export const percent = (fraction) => `${Math.floor(fraction * 1000 + 1e-9) / 10} %`;
 
 /** Local date and time of a moment in milliseconds. */
 export function moment(milliseconds) {

@@ -78,13 +78,17 @@ export class HistoryScreen {
   #row(event) {
     const title = event.title || (event.record === null ? "" : `Record ${event.record}`);
     const may = event.mine && !event.retracted && event.kind !== "retract";
-    const decides = event.mine && event.current && ["label", "skip", "resolve"].includes(event.kind);
+    const isDecision = ["label", "skip", "resolve"].includes(event.kind);
+    const decides = event.mine && event.current && isDecision;
+    let end = "";
+    if (event.retracted) end = " · undone";
+    else if (isDecision && !event.current) end = " · replaced by a later decision";
     const short = title.slice(0, 60);
     const row = h("li", { class: event.retracted ? "undone" : null },
       h("div", { class: "row" },
         h("div", { class: "grow" },
           h("p", { class: "entry-title", dir: "auto" }, title),
-          h("p", { class: "muted" }, this.#what(event), event.retracted ? " · undone" : "", " · ",
+          h("p", { class: "muted" }, this.#what(event), end, " · ",
             h("bdi", {}, event.person), " · ", moment(event.at))),
         decides ? h("button", {
           type: "button", class: "plain", "aria-expanded": "false", "aria-label": `Change: ${short}`,

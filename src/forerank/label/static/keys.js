@@ -38,7 +38,7 @@ const FIXED = { arrowdown: "down", arrowup: "up" };
 
 /** Key of each action, from the settings of a person. */
 export function boundKeys(settings) {
-  const preset = PRESETS[settings.preset] ?? PRESETS.default;
+  const preset = Object.hasOwn(PRESETS, settings.preset) ? PRESETS[settings.preset] : PRESETS.default;
   const keys = {};
   for (const { name, key } of ACTIONS) {
     keys[name] = settings.keys?.[name] ?? preset.keys[name] ?? key;

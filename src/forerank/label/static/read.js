@@ -4,7 +4,7 @@ import { request } from "./api.js";
 import { announce, h, keyMark, openDialog } from "./dom.js";
 import { modelWords, recordView, sharedWords, stopTexts, valueOf } from "./record.js";
 
-// Longest wait for the words of the model before the question is dropped at the next record.
+// Words of the model that are listed below a record, those with the largest weights.
 const WORDS_SHOWN = 12;
 
 export class ReadScreen {
@@ -65,9 +65,11 @@ export class ReadScreen {
       this.#button("Undo", keys.undo, this.actions.undo),
       this.#button("Note", keys.note, this.actions.note),
       this.#button("Tags", keys.tags, this.actions.tags),
-      this.wordsButton = this.#button("Model words", keys.words, this.actions.words),
+      this.wordsButton = this.#button("Words", keys.words, this.actions.words),
       this.criteriaButton = this.#button("Criteria", keys.criteria, this.actions.criteria),
     ];
+    this.wordsButton.setAttribute("aria-label", "Words of the model");
+    this.wordsButton.title = "Words of the model";
     this.wordsButton.setAttribute("aria-pressed", String(this.words));
     this.criteriaButton.setAttribute("aria-expanded", String(this.criteria));
     return [h("div", { class: "decisions" }, decisions), h("div", { class: "others" }, others)];
@@ -77,7 +79,7 @@ export class ReadScreen {
     return h(
       "button",
       { type: "button", class: kind, "aria-keyshortcuts": key, onclick: () => work() },
-      h("span", {}, sign ? h("span", { "aria-hidden": "true" }, `${sign} `) : null, text),
+      h("span", {}, sign ? h("span", { "aria-hidden": "true" }, `${sign}\u00a0`) : null, text),
       keyMark(key),
     );
   }
@@ -207,7 +209,7 @@ export class ReadScreen {
 
   #wordList(words) {
     if (!words.length) {
-      return h("p", { class: "muted" }, "The model knows none of these words yet.");
+      return h("p", { class: "weights muted" }, "The model knows none of these words yet.");
     }
     const sorted = [...words].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
     return h("section", { class: "weights", "aria-label": "Words of the model" },

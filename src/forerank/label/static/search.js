@@ -4,7 +4,10 @@ import { debounced, h } from "./dom.js";
 import { moveFocus, PagedList } from "./list.js";
 import { badge, labelButtons, recordView, sharedWords, stopTexts, valueOf } from "./record.js";
 
-const STATES = ["unread", "relevant", "irrelevant", "skipped", "conflict", "leased"];
+const STATES = ["unread", "relevant", "irrelevant", "skipped"];
+// Characters of a year in the list; longer ones are no years.
+const LONGEST_YEAR = 20;
+const TEAM_STATES = ["conflict", "leased"];
 
 export class SearchScreen {
   title = "Search";
@@ -42,7 +45,7 @@ export class SearchScreen {
     const states = h("select", {
       id: "status", onchange: () => { this.status = states.value; this.results.reload(); },
     }, h("option", { value: "" }, "any state"),
-    STATES.map((name) => h("option", { value: name, selected: name === this.status }, name)));
+    this.#states().map((name) => h("option", { value: name, selected: name === this.status }, name)));
     this.results = new PagedList(
       (offset, limit) => `api/search?q=${encodeURIComponent(this.query)}`
         + `&status=${this.status}&offset=${offset}&limit=${limit}`,
@@ -62,6 +65,10 @@ export class SearchScreen {
     stopTexts(this.root);
   }
 
+  #states() {
+    return this.store.state.project.team ? [...STATES, ...TEAM_STATES] : STATES;
+  }
+
   #focusedRow() {
     return document.activeElement?.closest?.(".entries li");
   }
@@ -73,7 +80,7 @@ export class SearchScreen {
       type: "button", class: "opener", "aria-expanded": "false",
       onclick: () => this.#toggle(entry, row, opener),
     }, h("span", { class: "entry-title", dir: "auto" }, title),
-    entry.year ? h("span", { class: "muted" }, " ", h("bdi", {}, entry.year)) : null);
+    entry.year ? h("span", { class: "muted" }, " ", h("bdi", {}, entry.year.slice(0, LONGEST_YEAR))) : null);
     const row = h("li", {}, h("div", { class: "row" }, opener, state));
     row.entry = entry;
     return row;

@@ -26,7 +26,7 @@ export class SettingsScreen {
 
   draw() {
     this.root.replaceChildren(h("h1", {}, "Settings"),
-      h("div", { class: "settings" }, this.#looks(), this.#keys(), this.#shared()));
+      h("div", { class: "settings" }, h("div", {}, this.#looks(), this.#shared()), this.#keys()));
   }
 
   #select(id, label, options, value, change) {
@@ -97,7 +97,7 @@ export class SettingsScreen {
     };
     const take = (event) => {
       if (["Shift", "Control", "Alt", "Meta", "CapsLock"].includes(event.key)) return;
-      if (event.key === "Tab") return;
+      if (event.key === "Tab" || event.ctrlKey || event.altKey || event.metaKey) return;
       event.preventDefault();
       event.stopPropagation();
       finish();

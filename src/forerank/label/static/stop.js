@@ -64,8 +64,8 @@ export class StopScreen {
       h("h2", {}, recall > 0
         ? `Recall at least ${percent(recall)} with confidence ${percent(confidence)}`
         : "No promise yet"),
-      h("p", {}, bound.sentence),
-      advice && !bound.sentence.includes(advice) ? h("p", { class: "advice" },
+      recall > 0 ? "" : h("p", {}, bound.sentence),
+      advice ? h("p", { class: "advice" },
         reached ? h("span", { "aria-hidden": "true" }, "✓ ") : null, advice) : "",
       h("p", { class: "muted" }, h("strong", {}, "Assumption: "), bound.assumption));
   }
@@ -87,7 +87,7 @@ export class StopScreen {
     const confidences = curve.map((point) => point[0]);
     return lineChart({
       points: curve, x: "confidence", y: "recall at least",
-      title: "Recall that is promised, by confidence",
+      title: "Recall that is guaranteed, by confidence",
       limits: [[Math.min(...confidences), Math.max(...confidences)], [0, 1]],
       format: (value) => `${Math.round(value * 100)} %`,
       formatX: (value) => `${Number((value * 100).toFixed(1))} %`,

@@ -3,7 +3,7 @@
  *
  * A decision changes the page at once and goes into the outbox; one request at a time carries the
  * outbox to the server, whose reply brings the next records. Screens listen to "change" events,
- * whose detail names what changed: "shown", "counts", "saving", "state", "blocked".
+ * whose detail names what changed: "shown", "counts", "saving", "state", "blocked", "refused".
  */
 
 import { ApiError, Outbox, request, uuid } from "./api.js";
@@ -34,6 +34,10 @@ const DECISIONS = new Set(["label", "skip", "resolve"]);
  *   final: number|null}} Record
  * @typedef {{uuid: string, record: number, kind: string, before: Mine|null}} Decision
  */
+
+/** Project and person whose page this is, as one word. */
+const ownerOf = ({ project, person }) =>
+  encodeURIComponent(`${project.name}|${project.created}|${person.id}`);
 
 export class Store extends EventTarget {
   constructor() {
@@ -66,8 +70,7 @@ export class Store extends EventTarget {
   /** Load the project and the first records. */
   async open() {
     this.state = await request("api/state");
-    const { project, person } = this.state;
-    this.owner = encodeURIComponent(`${project.name}|${project.created}|${person.id}`);
+    this.owner = ownerOf(this.state);
     this.outbox = new Outbox(this.owner);
     for (const event of this.outbox.events) this.changes.set(event.uuid, {});
     this.#openChannel();
@@ -84,12 +87,14 @@ export class Store extends EventTarget {
   #openChannel() {
     this.channel = new BroadcastChannel("forerank");
     this.channel.onmessage = ({ data }) => {
-      if (data.kind === "opened" && data.person !== this.state.person.id) this.#block("other-person");
-      if (data.owner !== this.owner) return;
+      if (data.owner !== this.owner) {
+        if (data.kind === "opened") this.#block("other-person");
+        return;
+      }
       if (data.kind === "left") this.sync();
       if (data.kind === "decided") this.#decidedElsewhere(data.decisions);
     };
-    this.channel.postMessage({ kind: "opened", person: this.state.person.id });
+    this.channel.postMessage({ kind: "opened", owner: this.owner });
   }
 
   #decidedElsewhere(decisions) {
@@ -97,6 +102,8 @@ export class Store extends EventTarget {
     this.queue = this.queue.filter((id) => !ids.has(id));
     this.done.push(decisions);
     if (ids.has(this.shown)) this.next();
+    // My decision on them is known to the server only.
+    for (const id of ids) this.records.delete(id);
   }
 
   /** Tell the server that this tab closes: it gets the outbox, and leases are returned. */
@@ -205,13 +212,26 @@ export class Store extends EventTarget {
   }
 
   /** Retract one event by its uuid, from the history. */
-  retract(event, screen) {
+  async retract(event, screen) {
     this.#event("retract", event.record, event.uuid, screen);
-    if (event.record !== this.shown) this.records.delete(event.record);
+    this.#dropDecision(event.uuid);
+    await this.saved();
+    await this.#refetch([event.record]);
+  }
+
+  #dropDecision(id) {
     this.done = this.done
-      .map((group) => group.filter((decision) => decision.uuid !== event.uuid))
+      .map((group) => group.filter((decision) => decision.uuid !== id))
       .filter((group) => group.length);
-    return this.saved();
+  }
+
+  /** Ask for the contents of records anew, where my decision on them is known to the server only. */
+  async #refetch(ids) {
+    for (const id of ids) {
+      this.records.delete(id);
+      await this.record(id);
+      if (id === this.shown) this.#tell("shown");
+    }
   }
 
   /**
@@ -225,12 +245,13 @@ export class Store extends EventTarget {
     if (!this.done.length) await this.loadPast();
     const group = this.done.pop();
     if (!group) return null;
+    if (group.some((decision) => decision.before === null)) return this.#undoPast(group, screen);
     const contents = await this.#contents(group);
     const reread = [];
     const relevant = [];
     for (const decision of [...group].reverse()) {
       const record = contents.get(decision.record);
-      const before = decision.before ?? { ...record.mine, label: null, skipped: false, event: null };
+      const { before } = decision;
       const change = this.#changeOfCounts(record.mine, before.label, before.skipped);
       if (this.isRelevant(record.mine.label)) relevant.push(record.id);
       this.#event("retract", decision.record, decision.uuid, screen, change);
@@ -241,6 +262,25 @@ export class Store extends EventTarget {
     this.#showAgain(reread);
     this.#tell("counts");
     this.sync();
+    return { decisions: group, reread, relevant };
+  }
+
+  /** Undo of decisions from before this page was opened: what they had replaced, the server knows. */
+  async #undoPast(group, screen) {
+    const contents = await this.#contents(group);
+    const relevant = [...contents.values()]
+      .filter((record) => this.isRelevant(record.mine.label)).map((record) => record.id);
+    for (const { record, uuid: id } of [...group].reverse()) {
+      this.#event("retract", record, id, screen);
+    }
+    await this.saved();
+    await this.#refetch([...contents.keys()]);
+    const reread = [...contents.keys()].filter((id) => {
+      const { label, skipped } = this.records.get(id).mine;
+      return label === null && !skipped;
+    });
+    this.#showAgain(reread);
+    this.#tell("counts");
     return { decisions: group, reread, relevant };
   }
 
@@ -330,6 +370,9 @@ export class Store extends EventTarget {
 
   /** Promise that the outbox has been answered, or of an error where that fails now. */
   saved() {
+    if (this.blocked === "other-person") {
+      return Promise.reject(new ApiError(403, "Another person is signed in."));
+    }
     const promise = new Promise((resolve, reject) => this.waiters.push({ resolve, reject }));
     this.sync();
     return promise;
@@ -383,8 +426,7 @@ export class Store extends EventTarget {
 
   /** Check, after the session had ended, that the browser is signed in again as the same person. */
   async #comeBack() {
-    const state = await request("api/state");
-    if (state.person.id !== this.state.person.id) {
+    if (ownerOf(await request("api/state")) !== this.owner) {
       this.#block("other-person");
       throw new ApiError(403, "Another person is signed in.");
     }
@@ -407,9 +449,7 @@ export class Store extends EventTarget {
     this.changes.delete(event.uuid);
     const title = this.records.get(event.record)?.title ?? "";
     if (event.record !== this.shown) this.records.delete(event.record);
-    this.done = this.done
-      .map((group) => group.filter((decision) => decision.uuid !== event.uuid))
-      .filter((group) => group.length);
+    this.#dropDecision(event.uuid);
     this.refused.push({ event, reason, title });
     this.#tell("refused");
   }
@@ -455,11 +495,13 @@ export class Store extends EventTarget {
     clearTimeout(this.timer);
     if (this.blocked === "other-person") return;
     const { failed } = this.saving;
-    const { state, trained_on: known, labels } = this.state.model;
+    const { state, trained_on: known, labels, message } = this.state.model;
     let pause = PAUSES.idle;
     if (failed) pause = RETRIES[Math.min(failed, RETRIES.length) - 1];
     else if (this.shown === null) pause = PAUSES.empty;
-    else if (state === "training" || (state === "ready" && known < labels)) pause = PAUSES.training;
+    else if (state === "training" || (known < labels && (state === "ready" || message))) {
+      pause = PAUSES.training;
+    }
     if (this.outbox.size && !failed) pause = 0;
     this.timer = setTimeout(() => {
       // A page in the background asks for nothing: its leases run out, as they should.

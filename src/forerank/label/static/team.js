@@ -5,14 +5,14 @@ import { count, h } from "./dom.js";
 
 // Words for values of Cohen's kappa by their upper ends (Landis and Koch, 1977).
 const AGREEMENT = [
-  [0, "poor"], [0.2, "slight"], [0.4, "fair"], [0.6, "moderate"], [0.8, "substantial"],
+  [0.2, "slight"], [0.4, "fair"], [0.6, "moderate"], [0.8, "substantial"],
   [1, "almost perfect"],
 ];
 
 /** Word for a value of kappa. */
 export function agreementWord(kappa) {
   if (kappa < 0) return "poor";
-  return AGREEMENT.slice(1).find(([upper]) => kappa <= upper + 1e-12)?.[1] ?? "almost perfect";
+  return AGREEMENT.find(([upper]) => kappa <= upper + 1e-12)?.[1] ?? "almost perfect";
 }
 
 /** Time since a person was last seen. */

@@ -10,7 +10,8 @@ const PIECE = 8_000;
 // Pieces shown at once; the others follow when the browser is idle.
 const AT_ONCE = 2;
 
-const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+// A hyphen stays as it is: in a pattern with the flag "u" an escaped one is an error.
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
 /** Pattern of a word or phrase: any white space for a blank, "*" at the end for any ending. */
 function wordPattern(word) {
