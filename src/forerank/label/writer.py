@@ -33,12 +33,12 @@ class Writer:
     ----------
     project : Project
     reload : callable
-        Called where what is in memory may differ from the file: a commit failed, or a job ended
-        with an error other than a `Refusal`.
+        Called before the next job where what is in memory may differ from the file: a commit
+        failed, or a job ended with an error other than a `Refusal`.
     """
 
     def __init__(self, project: Project, reload: Callable[[], None]) -> None:
-        self._project, self._reload = project, reload
+        self._project, self._reload, self._stale = project, reload, False
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
@@ -69,16 +69,19 @@ class Writer:
     def _run_together(self, jobs: list[tuple[Callable[[], Any], Future]]) -> None:
         answers: list[tuple[Future, Any, BaseException | None]] = []
         try:
+            if self._stale:  # an error of this leaves it so: the next jobs try again
+                self._reload()
+                self._stale = False
             with self._project.transaction():
                 for job, future in jobs:
                     answers.append((future, *self._run_one(job)))
         except BaseException as error:
-            self._reload()
+            self._stale = True
             for _, future in jobs:
                 future.set_exception(error)
             return
         if any(error is not None and not isinstance(error, Refusal) for *_, error in answers):
-            self._reload()
+            self._stale = True
         for future, result, error in answers:
             if error is None:
                 future.set_result(result)
