@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from forerank._typing import Index
-from forerank.label.decisions import DECIDED, HALF, SKIPPED, UNREAD, Decisions
+from forerank.label.decisions import CONFLICT, DECIDED, HALF, SKIPPED, UNREAD, Decisions
 from forerank.label.project import Project
 
 __all__ = ["LEASE_SECONDS", "Assignments"]
@@ -81,6 +81,7 @@ class Assignments:
         a team, new records are leased to the person and all leases of the person are renewed.
         """
         self.expire()
+        self._return_decided(person)
         held = [record for _, record in self._open(person)] if self.leased else []
         if first is not None and (first in held or not self.leased) and self._is_free(first):
             held = [first, *(record for record in held if record != first)]
@@ -187,6 +188,12 @@ class Assignments:
         """Return the leases that have ended."""
         now = self._clock()
         self._return([seq for seq, end in self._ends.items() if end < now])
+
+    def _return_decided(self, person: int) -> None:
+        """Return the leases of records that others have decided in the meantime."""
+        status = self._decisions.status
+        done = [s for s, record in self._open(person) if status[record - 1] in (DECIDED, CONFLICT)]
+        self._return(done)
 
     def _return(self, seqs: list[int]) -> None:
         if not seqs:
