@@ -125,7 +125,7 @@ class Assignments:
             return True
         people = self._people.get(record, set()) | set(self._decisions.readers(record))
         if self._decisions.status[record - 1] == SKIPPED:  # offered again if nobody reads it now
-            return all(self._decisions.decision(record, each) is not None for each in people)
+            return not self.is_leased(record)
         return person not in people and len(people) < (2 if self._decisions.double else 1)
 
     def _open(self, person: int) -> list[tuple[int, int]]:
