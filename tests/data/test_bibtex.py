@@ -160,29 +160,8 @@ def test_plain_entries_are_read_as_they_were(entries):
 
 pieces = st.sampled_from(
     [
-        "@misc{",
-        "@book(",
-        "@string{",
-        "@comment{",
-        "@preamble{",
-        "{",
-        "}",
-        ")",
-        '"',
-        "#",
-        "=",
-        ",",
-        "%",
-        "\n",
-        " ",
-        "title",
-        "k",
-        "12",
-        "\\",
-        "\\'",
-        "$",
-        "@",
-        "é",
+        *("@misc{", "@book(", "@string{", "@comment{", "@preamble{", "{", "}", ")", '"', "#", "="),
+        *(",", "%", "\n", " ", "title", "k", "12", "\\", "\\'", "$", "@", "é"),
     ]
 )
 

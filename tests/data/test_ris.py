@@ -120,24 +120,8 @@ def test_written_records_are_read_as_they_were(records):
 
 pieces = st.sampled_from(
     [
-        "TY  - JOUR",
-        "TY - JOUR",
-        "TY",
-        "ER  - ",
-        "ER  - x",
-        "ER",
-        "TI  - a",
-        "TI - b",
-        "\ufeff",
-        "\n",
-        "\n",
-        "KW  - k",
-        "text",
-        " ",
-        "AB  -",
-        "XX-",
-        "\u2028",
-        "\x0b",
+        *("TY  - JOUR", "TY - JOUR", "TY", "ER  - ", "ER  - x", "ER", "TI  - a", "TI - b"),
+        *("\ufeff", "\n", "\n", "KW  - k", "text", " ", "AB  -", "XX-", "\u2028", "\x0b"),
     ]
 )
 
