@@ -116,7 +116,7 @@ class DoubleReaders(Readers):
     double = True
 
 
-quick = settings(max_examples=25, stateful_step_count=20, deadline=None, derandomize=True)
+quick = settings(max_examples=60, stateful_step_count=25, deadline=None, derandomize=True)
 TestReaders = Readers.TestCase
 TestReaders.settings = quick
 TestDoubleReaders = DoubleReaders.TestCase
