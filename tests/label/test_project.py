@@ -20,7 +20,7 @@ def project(tmp_path):
     project = create_project(tmp_path / "a.forerank-project", {"mode": "single", "seed": 1})
     with project.transaction():
         row = ("f.csv", "Title", "Abstract", "A", "2001", "10.1/x", "", "{}", "title abstract", -1)
-        project.add_records([row, row[:-1] + (1,)])
+        project.add_records([row, (*row[:-1], 1)])
         project.add_person("Ann", "owner")
     yield project
     project.close()

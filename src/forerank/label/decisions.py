@@ -153,7 +153,7 @@ class Decisions:
         if event.record is None or self.is_retracted(uuid):
             return False
         uuids = self._list_of(event)
-        return bool(uuids) and uuids[-1] == uuid
+        return uuids is not None and uuids[-1:] == [uuid]
 
     def in_conflict(self, record: int) -> bool:
         """Whether a record is in conflict, or was before it was resolved."""

@@ -238,7 +238,10 @@ class Project:
     def people(self) -> list[Person]:
         """All people, in the order in which they were added."""
         rows = self._db.execute("SELECT id, name, role, settings, shown FROM person ORDER BY id")
-        return [Person(*row[:3], json.loads(row[3]), row[4]) for row in rows]
+        return [
+            Person(number, name, role, json.loads(settings), shown)
+            for number, name, role, settings, shown in rows
+        ]
 
     def add_person(self, name: str, role: str) -> int:
         """The number of a new person."""

@@ -75,10 +75,10 @@ class Writer:
             with self._project.transaction():
                 for job, future in jobs:
                     answers.append((future, *self._run_one(job)))
-        except BaseException as error:
+        except BaseException as failure:
             self._stale = True
             for _, future in jobs:
-                future.set_exception(error)
+                future.set_exception(failure)
             return
         if any(error is not None and not isinstance(error, Refusal) for *_, error in answers):
             self._stale = True
