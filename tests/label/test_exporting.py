@@ -89,7 +89,7 @@ rows = st.lists(
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(rows=rows)
 def test_tables_come_back_with_labels_notes_and_tags(tmp_path_factory, suffix, rows):
     for row in rows:
