@@ -149,7 +149,7 @@ PUBLIC = {
         RankBoost RankNCG RankNet SparseTopPush TopPush TopRanker
     """,
     "forerank.exceptions": """
-        CsvProblem DataFileError ForerankError ModelFileError Refused
+        CsvProblem DataFileError ForerankError ModelFileError ProjectFileError Refused
     """,
     "forerank.losses": """
         DirectLogistic ERFC_SCALE ErfcLogistic Exponential Hinge Logistic Loss

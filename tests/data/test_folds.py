@@ -21,7 +21,8 @@ def test_folds_are_those_of_scikit_learn():
 
 
 def test_fewer_folds_where_rows_or_groups_do_not_suffice():
-    assert make_folds(5, Y).notes == ["there are 4 folds instead of 5, for 4 rows of the smaller class"]
+    expected = "there are 4 folds instead of 5, for 4 rows of the smaller class"
+    assert make_folds(5, Y).notes == [expected]
     groups = np.arange(16) % 3
     folds = make_folds(5, Y, groups)
     assert folds.notes == ["there are 3 folds instead of 5, for 3 groups"]

@@ -18,8 +18,15 @@ __all__ = ["parse_bibtex"]
 
 _ENTRY = re.compile(r"@[ \t]*([A-Za-z]+)\s*([{(])")
 _ENTRY_ON_NEW_LINE = re.compile(r"^[ \t]*@[ \t]*[A-Za-z]+\s*[{(]", re.MULTILINE)
-_SPACE = re.compile(r"\s*")
-_KEY = re.compile(r"""[^\s,={}"#%@]*""")
+# The beginning of an entry with its first field. Inside of another entry it shows that a brace of
+# that one is missing.
+_ENTRY_INSIDE = re.compile(
+    r"^[ \t]*@[ \t]*[A-Za-z]+[ \t]*[{(][ \t]*[^\s,={}]+[ \t]*,\s*[A-Za-z][\w-]*\s*=", re.MULTILINE
+)
+# White space, and comments from a line's per cent sign on, which Biber allows between fields.
+_SPACE = re.compile(r"\s*(?:%[^\n]*\s*)*")
+# The key of an entry, which may have spaces before its comma; without a comma it is one word.
+_KEY = re.compile(r"""[^,={}"\n]*(?=,)|[^\s,={}"#%@]*""")
 _FIELD = re.compile(r"""([^\s,={}"#%()@]+)\s*=""")
 _WORD = re.compile(r"""[^\s,={}"#%()@]+""")
 _BRACE = re.compile(r"[{}]")
@@ -41,9 +48,10 @@ def parse_bibtex(text: str) -> Entries:
     Cost: linear in the length of the text.
     """
     reader = _Reader(text)
-    position, rows, bad = 0, list[dict[str, str]](), list[_Malformed]()
+    position, rows, bad, commented = 0, list[dict[str, str]](), list[_Malformed](), list[int]()
     while match := _ENTRY.search(text, position):
         if _is_commented(text, position, match.start()):
+            commented.append(match.start())
             position = _line_end(text, match.start())
             continue
         try:
@@ -64,6 +72,10 @@ def parse_bibtex(text: str) -> Entries:
         lines = named_lines(reader.line_of(each.position) for each in bad)
         count = counted(len(bad), "entry", "entries")
         notes.append(f"{count} that cannot be read skipped: {lines} ({bad[0]})")
+    if commented:
+        count = counted(len(commented), "entry", "entries")
+        lines = named_lines(map(reader.line_of, commented))
+        notes.append(f"{count} after a per cent sign skipped: {lines}")
     return Entries(rows, notes)
 
 
@@ -99,6 +111,8 @@ class _Reader:
             return {}, self._close.get(opening, match.end() - 1) + 1
         if match[2] == "{" and opening not in self._close:
             raise _Malformed("a brace opens here and never closes", match.start())
+        if _ENTRY_INSIDE.search(self._text, match.end(), self._close.get(opening, match.end())):
+            raise _Malformed("a brace opens here and closes in a later entry", match.start())
         position = self._after_space(match.end())
         if kind == "preamble":
             position = self._value(position)[1]
@@ -113,7 +127,7 @@ class _Reader:
         key = _KEY.match(self._text, position)
         row = {"entry_type": kind}
         if key and not self._text.startswith("=", self._after_space(key.end())):
-            row["citation_key"], position = key[0], key.end()
+            row["citation_key"], position = key[0].strip(), key.end()
         fields, position = self._fields(position, match)
         for name, value in fields:
             name = name.lower()

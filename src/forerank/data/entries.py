@@ -67,7 +67,7 @@ def read_text(path: Any, encoding: str | None = None) -> str:
             raise encoding_problem(data, 1) from None
 
 
-def check_size(path: Any, names: Sequence[str], n_rows: int) -> None:
+def check_size(path: Any, names: Sequence[Any], n_rows: int) -> None:
     """An error for a table with more values than memory is likely to hold."""
     if len(names) * n_rows > _MOST_VALUES:
         size = f"{counted(n_rows, 'record')} with {len(names):,} different fields"

@@ -73,6 +73,10 @@ _LETTERS = {
     "pounds": "£",
     "euro": "€",
 }
+# Names of Greek letters that Unicode spells in another way.
+_GREEK_NAMES = {"lambda": "lamda", "varepsilon": "epsilon", "vartheta": "theta", "varphi": "phi"}
+# A formula that is one Greek letter, as reference managers write them.
+_GREEK_FORMULA = re.compile(r"\$\s*\\([A-Za-z]+)\s*\$")
 # A formula; a command of letters or of one other character; a dash; the characters with a meaning.
 _TOKEN = re.compile(r"\$[^$]*\$|\\([A-Za-z]+)[ \t\n]*|\\(.)|(---?|``|''|~|[{}])", re.DOTALL)
 _MARKS = {"---": "—", "--": "–", "``": "“", "''": "”", "~": " ", "{": "", "}": ""}
@@ -89,6 +93,8 @@ def plain_text(latex: str) -> str:
     'König, Éva & Straße, š, í, Øre'
     >>> plain_text(r"The {DNA} of \emph{E. coli} at $\alpha < 0.05$")
     'The DNA of E. coli at $\\alpha < 0.05$'
+    >>> plain_text(r"{$\beta$}-blockers, {\textmu}m")
+    'β-blockers, μm'
     """
     if not any(mark in latex for mark in "\\{}$~-`'"):
         return " ".join(latex.split())
@@ -119,7 +125,7 @@ def _replacement(latex: str, match: re.Match[str]) -> tuple[str, int]:
     if mark is not None:
         return _MARKS[mark], end
     if word is None and character is None:
-        return match[0], end  # a formula
+        return _formula(match[0]), end
     command = character if word is None else word
     if command in _ACCENTS:
         base = _BASE.match(latex, match.end(1) if word else end)
@@ -127,4 +133,20 @@ def _replacement(latex: str, match: re.Match[str]) -> tuple[str, int]:
             return (base[1] or base[2]) + _ACCENTS[command], base.end()
     if word is None:
         return (command if command in "&%$#_{}" else " "), end
-    return _LETTERS.get(word, ""), end
+    return _LETTERS.get(word) or _greek(word), end
+
+
+def _formula(latex: str) -> str:
+    """A formula as it is, unless it is one Greek letter."""
+    match = _GREEK_FORMULA.fullmatch(latex)
+    return (_greek(match[1]) if match else "") or latex
+
+
+def _greek(word: str) -> str:
+    """The letter of a command such as alpha, Delta or textmu; "" for another command."""
+    name = word.removeprefix("text")
+    case = "SMALL" if name.islower() else "CAPITAL"
+    try:
+        return unicodedata.lookup(f"GREEK {case} LETTER {_GREEK_NAMES.get(name, name)}")
+    except KeyError:
+        return ""

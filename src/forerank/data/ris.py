@@ -19,9 +19,13 @@ __all__ = ["SEPARATOR", "is_ris_tag", "parse_ris", "ris_lines"]
 SEPARATOR = "; "
 # The form of the specification: two spaces before the hyphen.
 _TAG = re.compile(r"([A-Z][A-Z0-9])  -\s?(.*)")
-# Other spacing, used only in files without any TY line of the first form, since the line of an
-# abstract may begin like this.
+# Other spacing, used only in records whose TY line has it, since the line of an abstract may begin
+# like this.
 _LOOSE_TAG = re.compile(r"\s*([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))\s?(.*)")
+# The first line of a record, in any spacing: one word after the tag.
+_FIRST_LINE = re.compile(r"\s*TY(?:\s{1,4}-|-(?=\s|$))\s*\w*\s*$")
+# A line of the MEDLINE format of PubMed, whose tags have up to four letters.
+_MEDLINE = re.compile(r"PMID- *\d")
 _NAME = re.compile(r"[A-Z][A-Z0-9]")
 # Tags of which some programs write a value per line without repeating the tag.
 _VALUE_PER_LINE = {"KW"}
@@ -47,8 +51,9 @@ def parse_ris(text: str) -> Entries:
     Lines outside of records are skipped, and a note names them. A file without any TY line is an
     error.
     """
-    lines = text.split("\n")
-    reader = _Reader(_tag_pattern(lines))
+    lines = [line.lstrip("\ufeff") for line in text.split("\n")]  # marks of files that were joined
+    _check_first_line(lines)
+    reader = _Reader()
     for number, line in enumerate(lines, 1):
         reader.read(number, line)
     reader.end_record()
@@ -77,27 +82,28 @@ def ris_lines(record: Mapping[str, str]) -> list[str]:
     return [*lines, "ER  - "]
 
 
-def _tag_pattern(lines: list[str]) -> re.Pattern[str]:
-    """The form of tags in a file, by its TY lines; an error where there is none."""
-    if any(line.startswith("TY  -") for line in lines):
-        return _TAG
-    for line in lines:
-        match = _LOOSE_TAG.match(line)
-        if match and match[1] == "TY":
-            return _LOOSE_TAG
+def _check_first_line(lines: list[str]) -> None:
+    """An error for a file without the first line of any record."""
+    if any(line.startswith("TY  -") or _FIRST_LINE.match(line) for line in lines):
+        return
     for number, line in enumerate(lines, 1):
-        if line.strip():
-            shown = line.strip()[:_SHOWN]
-            problem = f"this is {shown!r}, and a RIS record begins with a line such as 'TY  - JOUR'"
-            raise CsvProblem(f"{problem}; there is none in the file, check its format", number)
+        if not line.strip():
+            continue
+        shown = line.strip()[:_SHOWN]
+        if _MEDLINE.match(line):
+            problem = f"this is {shown!r}, the MEDLINE format of PubMed, which is not read"
+            remedy = "open it in a reference manager and save it as RIS"
+            raise CsvProblem(f"{problem}; {remedy}", number)
+        problem = f"this is {shown!r}, and a RIS record begins with a line such as 'TY  - JOUR'"
+        raise CsvProblem(f"{problem}; there is none in the file, check its format", number)
     raise CsvProblem("the file is empty")
 
 
 class _Reader:
     """Records from lines; a record has a list of values for each tag, each a list of lines."""
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
+    def __init__(self) -> None:
+        self._pattern = _TAG
         self.records: list[dict[str, list[list[str]]]] = []
         self.untyped, self.skipped = list[int](), list[int]()
         self._record: dict[str, list[list[str]]] | None = None
@@ -106,6 +112,12 @@ class _Reader:
 
     def read(self, number: int, line: str) -> None:
         match = self._pattern.match(line)
+        if (match is None or match[1] == "TY") and "TY" in line:
+            # Each record has the spacing of its first line.
+            strict = line.startswith("TY  -")
+            if strict or _FIRST_LINE.match(line):
+                self._pattern = _TAG if strict else _LOOSE_TAG
+                match = self._pattern.match(line)
         if match is None:
             self._continue(number, line)
             return

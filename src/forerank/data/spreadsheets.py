@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile
 
 from forerank._text import counted
 from forerank.data.encodings import file_errors, open_bytes
-from forerank.data.entries import Entries
+from forerank.data.entries import Entries, check_size
 from forerank.data.files import first_line
 from forerank.data.frames import filled_names
 from forerank.data.json_lines import clean_text
@@ -25,6 +25,11 @@ __all__ = ["check_openpyxl", "read_sheet"]
 # Bytes of a file after decompression: a sheet of some million rows; a small file can be made to
 # decompress to any size.
 _MOST_BYTES = 1 << 31
+# Bytes after decompression for each byte of the file, beyond _SMALL_BYTES: text in XML has 5 to 50,
+# and a file that was made to fill the memory up to 1,000.
+_MOST_EXPANSION, _SMALL_BYTES = 200, 1 << 26
+# Rows of a sheet, as Excel has them; a row may claim any number, and those before it count.
+_MOST_ROWS = 1 << 20
 # The code of a character in a string of a sheet, such as _x000D_ for a carriage return.
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -68,7 +73,7 @@ def _first_sheet(path: Any, data: bytes) -> tuple[list[str], list[list[Any]], li
     except BadZipFile:
         problem = "this is not an XLSX file; check its format, or save it as CSV"
         raise DataFileError(path, problem) from None
-    if size > _MOST_BYTES:
+    if size > max(_SMALL_BYTES, min(_MOST_BYTES, _MOST_EXPANSION * len(data))):
         raise DataFileError(path, f"{size:,} bytes after decompression are too many; split it")
     book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
     try:
@@ -76,21 +81,25 @@ def _first_sheet(path: Any, data: bytes) -> tuple[list[str], list[list[Any]], li
             raise DataFileError(path, "there is no sheet with cells in the file")
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # the file may declare any number of columns
-        cells = [row for row in _rows(sheet) if any(value is not None for value in row)]
+        cells = [row for row in _rows(path, sheet) if row]
         others = [each.title for each in book.worksheets[1:]]
     finally:
         book.close()
     if not cells:
         raise DataFileError(path, f"the sheet {sheet.title!r} is empty; put the records first")
-    width = max(map(len, cells))
-    header, *rows = [[*row, *[None] * (width - len(row))] for row in cells]
-    used = [k for k in range(width) if any(row[k] is not None for row in (header, *rows))]
-    names = ["" if header[k] is None else str(header[k]).strip() for k in used]
-    return filled_names(names), [[row[k] for k in used] for row in rows], others
+    used = sorted({k for row in cells for k, value in enumerate(row) if value is not None})
+    check_size(path, used, len(cells))
+    header, *rows = [[row[k] if k < len(row) else None for k in used] for row in cells]
+    names = ["" if name is None else str(name).strip() for name in header]
+    return filled_names(names), rows, others
 
 
-def _rows(sheet: Any) -> Iterator[list[Any]]:
-    for row in sheet.iter_rows():
+def _rows(path: Any, sheet: Any) -> Iterator[list[Any]]:
+    """The values of each row up to its last one; none for an empty row."""
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        if number > _MOST_ROWS:
+            problem = f"the sheet {sheet.title!r} has more than {_MOST_ROWS:,} rows"
+            raise DataFileError(path, f"{problem}; save it as CSV")
         values = [None if cell.data_type == "e" else _value(cell.value) for cell in row]
         while values and values[-1] is None:
             values.pop()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from forerank._typing import Index, Vector
-from forerank.label.decisions import DECIDED, HALF, SKIPPED, UNREAD, Decisions
+from forerank.label.decisions import CONFLICT, DECIDED, HALF, SKIPPED, UNREAD, Decisions
 from forerank.label.project import Project
 
 __all__ = ["LEASE_SECONDS", "Assignments"]
@@ -85,6 +85,7 @@ class Assignments:
         a team, new records are leased to the person and all leases of the person are renewed.
         """
         self.expire()
+        self._return_decided(person)
         held = [record for _, record in self._open(person)] if self.leased else []
         if first is not None and (first in held or not self.leased) and self._is_free(first):
             held = [first, *(record for record in held if record != first)]
@@ -128,8 +129,15 @@ class Assignments:
             return True
         people = self._people.get(record, set()) | set(self._decisions.readers(record))
         if self._decisions.status[record - 1] == SKIPPED:  # offered again if nobody reads it now
-            return all(self._decisions.decision(record, each) is not None for each in people)
+            return not self._is_leased(record)
         return person not in people and len(people) < (2 if self._decisions.double else 1)
+
+    def _is_leased(self, record: int) -> bool:
+        """Whether anyone holds a lease of a record."""
+        return any(
+            self._number.get((record, person)) in self._ends
+            for person in self._people.get(record, ())
+        )
 
     def _open(self, person: int) -> list[tuple[int, int]]:
         """Leases of a person without a decision: (number, record)."""
@@ -202,6 +210,12 @@ class Assignments:
         """Return the leases that have ended."""
         now = self._clock()
         self._return([seq for seq, end in self._ends.items() if end < now])
+
+    def _return_decided(self, person: int) -> None:
+        """Return the leases of records that others have decided in the meantime."""
+        status = self._decisions.status
+        done = [s for s, record in self._open(person) if status[record - 1] in (DECIDED, CONFLICT)]
+        self._return(done)
 
     def _return(self, seqs: list[int]) -> None:
         if not seqs:

@@ -2,8 +2,9 @@
 runs as a formula.
 
 A spreadsheet takes a cell that begins with =, +, - or @ for a formula, also after spaces, and some
-take the full-width forms of these characters; a tab or a line end may move the rest into a cell of
-its own. Such a text gets an apostrophe before it (`guarded`), which `unguarded` removes again.
+take the full-width forms of these characters. Such a text gets an apostrophe before it (`guarded`),
+which `unguarded` removes again. So does what follows a semicolon, a tab, a bar or a line end within
+a text: a spreadsheet that expects another delimiter begins a cell there.
 """
 
 import re
@@ -36,7 +37,12 @@ EXPORTED_NAMES = (
 READER_PREFIX = "forerank_label_of "
 # White space, control characters, and characters without width, which may stand before a formula.
 _INVISIBLE = r"\s\x00-\x20\x7f-\xa0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
-_FORMULA = re.compile(rf"[\t\r\n]|[{_INVISIBLE}]*[-=+@＝＋－＠﹣﹢﹦﹫]")
+_SIGNS = "[-=+@＝＋－＠﹣﹢﹦﹫]"
+_FORMULA = re.compile(rf"[\t\r\n]|[{_INVISIBLE}]*{_SIGNS}")
+# A place within a text at which a cell may begin, and what a formula there looks like.
+_BOUNDARY, _INSIDE = r"(?<=[;|\t\r\n])", rf"'*(?:(?![\t\r\n])[{_INVISIBLE}\"])*{_SIGNS}"
+_BEFORE_FORMULA = re.compile(rf"{_BOUNDARY}(?={_INSIDE})")
+_GUARD = re.compile(rf"{_BOUNDARY}'(?={_INSIDE})")
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -50,7 +56,10 @@ def guarded(text: str) -> str:
     --------
     >>> guarded("=1+1"), guarded("-1.5"), guarded(" @sum"), guarded("a = b")
     ("'=1+1", '-1.5', "' @sum", 'a = b')
+    >>> guarded("a;=b")
+    "a;'=b"
     """
+    text = _BEFORE_FORMULA.sub("'", text)
     return f"'{text}" if _is_dangerous(text) else text
 
 
@@ -62,7 +71,8 @@ def unguarded(text: str) -> str:
     >>> unguarded("'=1+1"), unguarded("'quoted'")
     ('=1+1', "'quoted'")
     """
-    return text[1:] if text.startswith("'") and _is_dangerous(text[1:]) else text
+    text = text[1:] if text.startswith("'") and _is_dangerous(text[1:]) else text
+    return _GUARD.sub("", text)
 
 
 def storable(text: str) -> str:

@@ -71,7 +71,9 @@ class Decisions:
         return self.label.size
 
     def apply(self, event: Event) -> int | None:
-        """Take an event into account; returns the record that it is about, if any."""
+        """Take an event into account, once; returns the record that it is about, if any."""
+        if event.uuid in self._events:
+            return None
         self._events[event.uuid] = event
         self._order[event.uuid] = len(self._order)
         return self._switch(event.uuid, on=True)

@@ -51,7 +51,8 @@ def duplicates(
     Two records are the same if their DOIs are equal, or if their titles are equal, at least one of
     them has no DOI, and their years are equal or one is missing. DOIs are compared without the
     address of the resolver and in small letters; titles without case, accents, punctuation and
-    repeated spaces. Titles that many texts have, such as "Editorial", do not count.
+    repeated spaces. Titles that many texts have, such as "Editorial", do not count. A record that
+    repeats one without a DOI or a year gives it its own: others with another one are not the same.
 
     Parameters
     ----------
@@ -66,45 +67,57 @@ def duplicates(
         repeats. Cost: linear in the number of records.
     """
     earlier, result = _Earlier(), list[int | None]()
-    first: list[int] = []
     for number, record in enumerate([*known, *new]):
         doi, title = normal_doi(record.get("doi", "")), normal_title(record.get("title", ""))
         year = year_of(record.get("year", ""))
         is_new = number >= len(known)
         found = earlier.find(doi, title, year) if is_new else None
-        first.append(number if found is None else first[found])
         if is_new:
-            result.append(None if found is None else first[number])
-        earlier.add(number, doi, title, year)
+            result.append(found)
+        earlier.add(number if found is None else found, doi, title, year)
     return result
 
 
 class _Earlier:
-    """Numbers of the first record with a DOI, and of the first with a title, year, and a DOI or
-    none.
+    """Numbers of the first of several equal records, by DOI and by title, year, and whether there
+    is a DOI; and the DOI and year of each.
     """
 
     def __init__(self) -> None:
         self._by_doi: dict[str, int] = {}
         self._by_title: dict[tuple[str, str, bool], int] = {}
+        self._doi: dict[int, str] = {}
+        self._year: dict[int, str] = {}
 
     def add(self, number: int, doi: str, title: str, year: str) -> None:
+        """A record that is, or repeats, that of this number."""
         if doi:
             self._by_doi.setdefault(doi, number)
+            self._doi.setdefault(number, doi)
+        if year:
+            self._year.setdefault(number, year)
         if title:
             for each in (year, _ANY):
                 self._by_title.setdefault((title, each, bool(doi)), number)
 
     def find(self, doi: str, title: str, year: str) -> int | None:
-        found = [self._by_doi.get(doi)] if doi else []
-        if title:
-            years = (year, "") if year else (_ANY,)
-            found += [
-                self._by_title.get((title, each, with_doi))
-                for each in years
-                for with_doi in ((False,) if doi else (False, True))
-            ]
-        return min((number for number in found if number is not None), default=None)
+        if doi in self._by_doi:
+            return self._by_doi[doi]
+        if not title:
+            return None
+        keys = [
+            (title, each, with_doi)
+            for each in ((year, "") if year else (_ANY,))
+            for with_doi in ((False,) if doi else (False, True))
+        ]
+        found = [self._by_title[key] for key in keys if key in self._by_title]
+        fitting = [number for number in found if self._fits(number, doi, year)]
+        return min(fitting, default=None)
+
+    def _fits(self, number: int, doi: str, year: str) -> bool:
+        """Whether no record of this number has another DOI or another year."""
+        known_doi, known_year = self._doi.get(number, ""), self._year.get(number, "")
+        return not (doi and known_doi) and not (year and known_year and year != known_year)
 
 
 def normal_doi(text: str) -> str:
@@ -116,7 +129,12 @@ def normal_doi(text: str) -> str:
     ('10.1000/abc', '10.1000/x', '')
     """
     match = _DOI.search(unquote(text) if "%" in text else text)
-    return match[0].rstrip(".,;").lower() if match else ""
+    if match is None:
+        return ""
+    doi = match[0].rstrip(".,;").lower()
+    while doi.endswith(")") and doi.count(")") > doi.count("("):  # of a text in parentheses
+        doi = doi[:-1].rstrip(".,;")
+    return doi
 
 
 def normal_title(text: str) -> str:

@@ -17,7 +17,7 @@ from forerank.data.readers import check_columns, file_kind, read_strings, read_t
 from forerank.exceptions import DataFileError
 from forerank.label.cells import LABEL_NAME, STATUS_NAME, is_exported, unguarded
 from forerank.label.duplicates import duplicates
-from forerank.label.keywords import without_label
+from forerank.label.keywords import noted_label, without_label
 
 __all__ = [
     "ROLES",
@@ -64,6 +64,8 @@ _LABEL_NAMES = (
     *("final decision", "screening decision", "final included", "included label", "inclusion"),
     *("asreview label", "asreview relevant", "label abstract included"),
 )
+# Names of columns of notes, in which other programs leave labels.
+_NOTES = ("note", "notes")
 # Names of columns of ids, for a note on equal ones.
 _ID_NAMES = ("id", "record id", "recordid", "pmid", "citation key", "accession number", "an")
 # Words for the labels, in small letters.
@@ -82,7 +84,20 @@ _NEGATIVE = {
 }
 _NO_LABEL = {
     *("", "-1", "not seen", "unseen", "unlabelled", "unlabeled", "unread", "not screened"),
-    *("unscreened", "undecided", "unknown", "na", "n/a", "nan", "none", "null", "?"),
+    *(
+        "maybe",
+        "unsure",
+        "unclear",
+        "unscreened",
+        "undecided",
+        "unknown",
+        "na",
+        "n/a",
+        "nan",
+        "none",
+        "null",
+        "?",
+    ),
 }
 # Largest grade; a larger number is a quantity or an id.
 _LARGEST_GRADE = 31
@@ -90,7 +105,6 @@ _LARGEST_GRADE = 31
 _MOST_VALUES_SHOWN = 6
 # Share of the values of a column that have two words and more, from which it can stand for a title.
 _TEXT_SHARE = 0.5
-_TWO_WORDS = re.compile(r"[^\W\d_]\s+[^\W\d_]")
 
 
 @dataclass
@@ -191,8 +205,8 @@ def _imported(
     label_column, labels = _label_column(texts, label, path), [UNLABELLED] * n_records
     if label_column is not None:
         labels = _labels(texts[label_column], label_column, path)
-    elif label is None and {"TY", "KW"} <= texts.keys():
-        labels = _keyword_labels(fields)
+    elif label is None:
+        labels = _labels_in_texts(fields)
     roles = find_roles({name: texts[name] for name in fields[0] if name != label_column})
     notes = [counted(n_records, "record"), *notes, *_role_notes(roles, kept)]
     if label_column is not None or any(label != UNLABELLED for label in labels):
@@ -290,8 +304,17 @@ def _label_column(columns: Mapping[str, Sequence[str]], label: str | None, path:
     if label is not None:
         check_columns(path, list(columns), label)
         return label
+    if LABEL_NAME in columns:
+        return LABEL_NAME
     usual = {_plain_name(name): name for name in reversed(list(columns))}
-    return next((usual[name] for name in _LABEL_NAMES if name in usual), None)
+    named = (usual[name] for name in _LABEL_NAMES if name in usual)
+    # A column without any label among its values has its name for another reason.
+    return next((name for name in named if any(map(_has_label, set(columns[name])))), None)
+
+
+def _has_label(value: str) -> bool:
+    label = _label(value)
+    return label is not None and label != UNLABELLED
 
 
 def _labels(values: Sequence[str], column: str, path: Any) -> list[int]:
@@ -320,13 +343,20 @@ def _label(value: str) -> int | None:
     return None
 
 
-def _keyword_labels(fields: list[dict[str, str]]) -> list[int]:
-    """Labels that an export to RIS has written as keywords, which are removed from the fields."""
-    labels = []
+def _labels_in_texts(fields: list[dict[str, str]]) -> list[int]:
+    """Labels that an export to RIS has written as keywords, which are removed from the fields, or
+    those that other programs have written into notes.
+    """
+    names, labels = fields[0].keys(), []
+    noted = next((name for name in names if name == "N1" or _plain_name(name) in _NOTES), None)
+    in_keywords = {"TY", "KW"} <= names
     for record in fields:
-        record["KW"], label = without_label(record["KW"])
+        label = None if noted is None else noted_label(record[noted])
+        if in_keywords:
+            record["KW"], ours = without_label(record["KW"])
+            label = label if ours is None else ours
         labels.append(UNLABELLED if label is None else label)
-    if not any(record["KW"] for record in fields):
+    if in_keywords and not any(record["KW"] for record in fields):
         for record in fields:
             del record["KW"]
     return labels
@@ -338,5 +368,5 @@ def _label_note(labels: Sequence[int], column: str | None) -> str:
     if max(counts) > 1:
         names = {UNLABELLED: "without a label"}
     shown = [f"{n:,} {names.get(value, f'of grade {value}')}" for value, n in counts.items()]
-    source = "keywords" if column is None else repr(column)
+    source = "keywords and notes" if column is None else repr(column)
     return f"labels taken over from {source}: {', '.join(shown)}"

@@ -1,12 +1,36 @@
-"""The label of a record as a keyword of a RIS file, which reference managers show and search."""
+"""The label of a record as a keyword of a RIS file, which reference managers show and search; and
+labels that ASReview and Rayyan have written into notes.
+"""
 
 import re
 
 from forerank.data.ris import SEPARATOR
 
-__all__ = ["label_keyword", "without_label"]
+__all__ = ["label_keyword", "noted_label", "without_label"]
 
 _KEYWORD = re.compile(r"forerank: (relevant|irrelevant|skipped|conflict)(?:, grade (\d+))?")
+
+_ASREVIEW = re.compile(r"\bASReview_(relevant|irrelevant)\b", re.IGNORECASE)
+# The decision of each reader, such as {"Ann"=>"Included", "Bob"=>"Maybe"}.
+_RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s*\{([^}]*)\}")
+_RAYYAN_DECISION = re.compile(r'=>\s*"(\w+)"')
+
+
+def noted_label(notes: str) -> int | None:
+    """The label in the notes of an export of ASReview or Rayyan; None where there is none, or where
+    readers differ.
+
+    Examples
+    --------
+    >>> noted_label("ASReview_irrelevant"), noted_label('RAYYAN-INCLUSION: {"Ann"=>"Included"}')
+    (0, 1)
+    """
+    if match := _ASREVIEW.search(notes):
+        return int(match[1].lower() == "relevant")
+    found = {
+        word for match in _RAYYAN.finditer(notes) for word in _RAYYAN_DECISION.findall(match[1])
+    }
+    return {"Included": 1, "Excluded": 0}.get(found.pop()) if len(found) == 1 else None
 
 
 def label_keyword(status: str, label: int | None) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Index, Vector
+from forerank.data.files import first_line
 from forerank.exceptions import ProjectFileError
 
 __all__ = ["Event", "Model", "Person", "Project", "create_project"]
@@ -27,6 +28,8 @@ __all__ = ["Event", "Model", "Person", "Project", "create_project"]
 FORMAT = 1
 # Identifies the file as a project, in the header of the database ("FRnk" in ASCII).
 _APPLICATION_ID = 0x46526E6B
+# Bytes of the header of an SQLite database, and the place of the identification in it.
+_HEADER_BYTES, _APPLICATION_AT = 100, slice(68, 72)
 _SCHEMA = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE record (
@@ -131,6 +134,7 @@ class Project:
         self.path = Path(path)
         if not self.path.is_file():
             raise ProjectFileError(path, "there is no such project")
+        _check_header(self.path)
         self._lock = _lock(self.path)
         try:
             self._db = _connect(self.path)
@@ -141,18 +145,15 @@ class Project:
 
     def _check_format(self) -> None:
         try:
-            (application,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            self._db.execute("SELECT count(*) FROM setting, sqlite_master").fetchone()
         except sqlite3.DatabaseError as error:
             self._db.close()
-            raise ProjectFileError(self.path, f"not a project file ({error})") from None
-        if application != _APPLICATION_ID:
-            self._db.close()
-            raise ProjectFileError(self.path, "not a project file, but another SQLite database")
+            raise ProjectFileError(self.path, f"the project is damaged ({error})") from None
         if version != FORMAT:
             self._db.close()
-            known = f"this version of forerank reads format {FORMAT}"
-            raise ProjectFileError(self.path, f"the project has format {version}; {known}")
+            known = f"this version of forerank reads format {FORMAT}; install the one that made it"
+            raise ProjectFileError(self.path, f"the project has format {version}, and {known}")
 
     def close(self) -> None:
         """Close the file; the write-ahead log is merged into it."""
@@ -165,25 +166,24 @@ class Project:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        try:
             self._db.execute("COMMIT")
-        except sqlite3.Error:
-            if self._db.in_transaction:
+        except BaseException:
+            if self._db.in_transaction:  # a full disk ends it already
                 self._db.execute("ROLLBACK")
             raise
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """A part of a transaction that is undone alone on an error."""
+        if not self._db.in_transaction:  # a savepoint would begin and commit one of its own
+            raise sqlite3.OperationalError("the transaction was rolled back")
         self._db.execute("SAVEPOINT part")
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK TO part")
-            self._db.execute("RELEASE part")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK TO part")
+                self._db.execute("RELEASE part")
             raise
         self._db.execute("RELEASE part")
 
@@ -412,6 +412,9 @@ def create_project(
             db.executemany(_INSERT_RECORD, records)
             db.execute("COMMIT")
         part.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        problem = f"the project cannot be made ({first_line(error)})"
+        raise ProjectFileError(path, f"{problem}; choose a folder that can be written to") from None
     finally:
         for suffix in ("", "-wal", "-shm"):
             part.with_name(part.name + suffix).unlink(missing_ok=True)
@@ -426,6 +429,19 @@ def open_reader(path: str | os.PathLike) -> sqlite3.Connection:
     return connection
 
 
+def _check_header(path: Path) -> None:
+    """An error for a file that is not a project, which is not changed by looking at it."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise ProjectFileError(path, f"cannot be read ({first_line(error)})") from None
+    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\x00"):
+        raise ProjectFileError(path, "not a project file; give the one that forerank label made")
+    if int.from_bytes(header[_APPLICATION_AT], "big") != _APPLICATION_ID:
+        raise ProjectFileError(path, "not a project file, but another SQLite database")
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
     try:
@@ -434,13 +450,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise ProjectFileError(path, f"not a project file ({error})") from None
+        raise ProjectFileError(path, f"the project cannot be written to ({error})") from None
     return connection
 
 
 def _lock(path: Path) -> Any:
     """A lock that ends with the process: one program at a time opens a project."""
-    file = path.with_name(path.name + "-lock").open("a+b")
+    try:
+        file = path.with_name(path.name + "-lock").open("a+b")
+    except OSError as error:
+        problem = f"the project cannot be locked ({first_line(error)})"
+        raise ProjectFileError(path, f"{problem}; copy it to a folder of yours") from None
     try:
         if os.name == "nt":
             import msvcrt
