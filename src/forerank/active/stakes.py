@@ -23,7 +23,7 @@ __all__ = ["ROUNDING", "fewest_breaking", "geometric_ratio", "largest_unread", "
 # Absolute tolerance for products such as 0.95 * 20, which are integers up to rounding error.
 ROUNDING = 1e-9
 # Share of delta that is spread over all numbers missing. It makes the bound rise before the target
-# is reached, at the cost of at most 0.3 % of the records.
+# is reached, and costs about 0.1 % of the records (docs/decisions.md).
 SPREAD = 0.02
 # Number missing about which that share is spread: half of it lies on d <= SPREAD_CENTRE.
 SPREAD_CENTRE = 20
