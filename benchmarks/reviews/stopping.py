@@ -2,7 +2,7 @@
 
 Writes DIR/stopping.md. Every review is read once per seeding to its last relevant record, by one
 reader and by several who decide late; these orders are recorded, and all stopping rules are
-replayed on them. The full run takes about ten minutes on one core, a page from the record two.
+replayed on them. The full run takes about ten minutes on one core, a page from the record one.
 """
 
 import heapq
