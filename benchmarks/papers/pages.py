@@ -14,8 +14,8 @@ INDEX = """# Pages of the reproductions
 
 Written by `scripts/paper NAME --publish`, each with its pictures and the packed record of the run
 behind it, from which `scripts/paper NAME --publish --page-only` makes the page anew and
-`scripts/paper NAME --publish` takes an unfinished run up again, on any machine. The page on stopping
-is that of `scripts/reviews-stopping`, with the same options.
+`scripts/paper NAME --publish` takes an unfinished run up again, on any machine. The page on
+stopping is that of `scripts/reviews-stopping`, with the same options.
 """
 
 
