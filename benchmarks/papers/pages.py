@@ -14,11 +14,12 @@ INDEX = """# Pages of the reproductions
 
 Written by `scripts/paper NAME --publish`, each with its pictures and the packed record of the run
 behind it, from which `scripts/paper NAME --publish --page-only` makes the page anew and
-`scripts/paper NAME --publish` takes an unfinished run up again, on any machine.
+`scripts/paper NAME --publish` takes an unfinished run up again, on any machine. The page on
+stopping is that of `scripts/reviews-stopping`, with the same options.
 """
 
 
-# On every page, below what was run.
+# On every page with times, below what was run.
 TIMES = """Times are processor seconds of one thread, so that other work on the machine does not
 count; published times are those of the paper's machine."""
 
@@ -60,11 +61,12 @@ class Page:
     sections: Mapping[str, str]
     absent: str
     differences: str
+    times: str = TIMES
 
 
 def write_page(path: Path, page: Page, command: str, quick: str | None, provenance: str) -> Path:
     """Write a page as Markdown; `quick` says what a quick run did."""
-    run = [f"Made by `{command}`. {page.run}", TIMES]
+    run = [f"Made by `{command}`. {page.run}", *([page.times] if page.times else [])]
     if quick:
         run.append(f"**A quick run ({quick}): its values only show that everything works.**")
     rows = [(c.where, c.text, c.verdict, c.found) for c in page.claims]

@@ -1,26 +1,24 @@
 """When to stop reading: scripts/reviews-stopping [--quick] [--out DIR].
 
 Writes DIR/stopping.md. Every review is read once per seeding to its last relevant record, by one
-reader and by several who decide late; all stopping rules are replayed on these orders. The full run
-takes about fifteen minutes on one core.
+reader and by several who decide late; these orders are recorded, and all stopping rules are
+replayed on them. The full run takes about ten minutes on one core, a page from the record one.
 """
 
 import heapq
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from math import lgamma, log
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benchmarks.papers import common
-from benchmarks.papers.pages import Page, table
+from benchmarks.papers.pages import Page, figure, table
 from numpy.typing import NDArray
+from scipy.special import gammaln
 from sklearn.model_selection import StratifiedKFold
 
 from forerank.active import (
-    Audit,
-    IrrelevantInARow,
     PoolRanker,
     Reading,
     RecallBound,
@@ -28,11 +26,13 @@ from forerank.active import (
     estimate_missing,
     simulate,
 )
+from forerank.active.estimates import count_interval
+from forerank.active.stakes import ROUNDING, fewest_breaking, largest_unread
 
 from . import protocol
 
 Relevant = NDArray[np.bool_]
-# Records unread, out of R right after the f-th find, at which a rule stops; -1 where it does not.
+# Records unread at which a rule stops, from the number of finds and the records unread at the last.
 Boundary = Callable[[int, int], int]
 # Pairs of target and confidence.
 PROMISES = ((0.95, 0.95), (0.9, 0.9))
@@ -82,11 +82,7 @@ def _estimates(X: Any, y: NDArray, found: Any) -> Iterator[dict]:
                 )
         for kind, values in (("trained on", in_sample), ("left out", scores)):
             made = estimate_missing(values, labels)
-            inside = made.low <= missing <= made.high
-            yield {
-                "share": share, "scores": kind, "missing": missing, "expected": made.expected,
-                "inside": bool(inside),
-            }  # fmt: skip
+            yield {"share": share, "scores": kind, "missing": missing, "expected": made.expected}
 
 
 def readers(name: str, seeding: int) -> list[dict]:
@@ -136,179 +132,187 @@ def readers(name: str, seeding: int) -> list[dict]:
 # --- Rules, replayed ---
 
 
-def old_boundary(target: float, confidence: float) -> Boundary:
-    """The rule of earlier versions: stakes delta / ((j+1)(j+2))."""
-    from scipy.special import gammaln
+def boundaries(target: float, confidence: float) -> dict[str, Boundary]:
+    """The rule, that of earlier versions, and the floor, which is no valid rule."""
+    delta = 1.0 - confidence
+    rule = RecallBound(target, confidence)
 
-    def boundary(found: int, at_last: int) -> int:
-        def stops(unread: int) -> bool:
-            d = np.arange(unread + 1)
-            j = np.ceil(target * (found + d) - 1e-9) - 1 - found
-            run = gammaln(unread + 1.0) - gammaln(unread - d + 1.0)
-            run = run - gammaln(at_last + 1.0) + gammaln(at_last - d + 1.0)
-            j = np.where(j >= 0, j, np.inf)
-            return not np.any((j < np.inf) & (-run < np.log((j + 1) * (j + 2) / (1 - confidence))))
-
-        return _largest(stops, at_last)
-
-    return boundary
-
-
-def floor_boundary(target: float, confidence: float) -> Boundary:
-    """The floor: the single smallest number that breaks the target, at the whole of delta."""
-
-    def boundary(found: int, at_last: int) -> int:
-        m = int(np.floor(found / target + 1e-9)) + 1 - found
-
-        def stops(r: int) -> bool:
-            if r < m:
-                return True
-            run = lgamma(r + 1) - lgamma(r - m + 1) - lgamma(at_last + 1) + lgamma(at_last - m + 1)
-            return run <= log(1 - confidence)
-
-        return _largest(stops, at_last)
-
-    return boundary
-
-
-def _largest(stops: Callable[[int], bool], high: int) -> int:
-    if stops(high):
-        return high
-    low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if stops(middle) else (low, middle)
-    return low
-
-
-def stopped_states(relevant: Relevant, boundary: Boundary) -> NDArray[np.bool_]:
-    """Whether the rule stops after 0, 1, 2, ... records."""
-    n = relevant.size
-    finds = [0, *(np.flatnonzero(relevant) + 1).tolist(), n + 1]
-    states = np.zeros(n + 1, dtype=bool)
-    for found, (at, following) in enumerate(pairwise(finds)):
-        states[n - boundary(found, n - at) : following] = True
-    states[n] = True
-    return states
-
-
-def new_boundary(relevant: Relevant, rule: RecallBound) -> Boundary:
-    def boundary(found: int, at_last: int) -> int:
-        reading = Reading(relevant.size, relevant[: relevant.size - at_last])
+    def new(found: int, at_last: int) -> int:
+        reading = Reading(found + at_last, np.ones(found, dtype=bool))
         return at_last - rule.records_to_go(reading)
 
-    return boundary
+    def old(found: int, at_last: int) -> int:
+        """Stakes delta / ((j+1)(j+2))."""
+
+        def stops(unread: int) -> bool:
+            d = np.arange(fewest_breaking(found, target), unread + 1)
+            j = np.ceil(target * (found + d) - ROUNDING) - 1 - found
+            return bool(np.all(_log_run(unread, at_last, d) <= np.log(delta / ((j + 1) * (j + 2)))))
+
+        return largest_unread(stops, at_last)
+
+    def floor(found: int, at_last: int) -> int:
+        """The whole of delta for the smallest number that breaks the target."""
+        m = fewest_breaking(found, target)
+        return largest_unread(
+            lambda r: r < m or bool(_log_run(r, at_last, m) <= np.log(delta)), at_last
+        )
+
+    return {"new": cache(new), "old": cache(old), "floor": cache(floor)}
 
 
-def relevant_of(record: dict) -> Relevant:
-    return protocol.relevant_of(record)
+def _log_run(unread: int, at_last: int, d: Any) -> Any:
+    """The logarithm of the probability of a run, (1) of docs/maths/stopping.md."""
+    falling = gammaln(unread + 1.0) - gammaln(unread - d + 1.0)
+    return falling - gammaln(at_last + 1.0) + gammaln(at_last - d + 1.0)
 
 
-def audited(record: dict, rule: RecallBound) -> tuple[int, Relevant]:
-    """Where the audit starts, and the labels in the order with the rest at random."""
-    relevant = relevant_of(record).copy()
+def stopped(relevant: Relevant, boundary: Boundary, start: int = 0) -> Relevant:
+    """Whether the rule stops after 0, 1, 2, ... records; it begins after `start` of them."""
     n = relevant.size
-    done = IrrelevantInARow(DONE_AFTER)
-    start = next((i for i in range(n) if done.reason(Reading(n, relevant[:i]))), n)
-    rest = audit_order(np.arange(start, n), seed=record["seeding"])
-    return start, np.concatenate([relevant[:start], relevant[rest]])
-
-
-def ends(record: dict, reading: str, promise: tuple[float, float]) -> dict[str, tuple]:
-    """(share read, recall) at the end, by each rule, of a run in one way of reading."""
-    target, confidence = promise
-    rule = RecallBound(target, confidence)
-    relevant, start = relevant_of(record), 0
-    if reading == "random":
-        relevant = np.random.default_rng([record["seeding"], 3]).permutation(relevant)
-    elif reading == "audit":
-        start, relevant = audited(record, rule)
-        rule = Audit(target, confidence, start=start)
-    made = {}
-    for name, of in (("old", old_boundary), ("floor", floor_boundary), ("new", None)):
-        if name == "new":
-            states = _new_states(relevant, rule, start)
-        elif reading == "audit":
-            continue
-        else:
-            states = stopped_states(relevant, of(target, confidence))
-        made[name] = _end(record, relevant, states, delayed=reading == "readers")
-    return made
-
-
-def _new_states(relevant: Relevant, rule: RecallBound, start: int) -> NDArray[np.bool_]:
-    """`stopped_states` of a rule, from the record `start` on."""
-    n = relevant.size
-    finds = (np.flatnonzero(relevant[start:]) + 1 + start).tolist()
+    finds = [start, *(np.flatnonzero(relevant[start:]) + 1 + start).tolist(), n + 1]
     states = np.zeros(n + 1, dtype=bool)
-    for at, following in zip([start, *finds], [*finds, n + 1], strict=True):
-        states[at + rule.records_to_go(Reading(n, relevant[:at])) : following] = True
+    found = int(relevant[:start].sum())
+    for k in range(len(finds) - 1):
+        states[n - boundary(found + k, n - finds[k]) : finds[k + 1]] = True
     states[n] = True
     return states
 
 
-def _end(record: dict, relevant: Relevant, states: Relevant, *, delayed: bool) -> tuple:
-    if delayed:
-        complete = np.array(record["complete"])
-        k = int(np.argmax(states[complete]))
-        end, read = int(complete[k]), int(record["assigned"][k])
-    else:
-        end = read = int(np.argmax(states))
-    return read / relevant.size, float(relevant[:end].sum() / relevant.sum())
+def in_order(record: dict, reading: str) -> tuple[Relevant, int]:
+    """Labels in the order of one way of reading, and where the rule begins."""
+    relevant = protocol.relevant_of(record)
+    if reading == "random":
+        return np.random.default_rng([record["seeding"], 3]).permutation(relevant), 0
+    if reading != "greedy, then random":
+        return relevant, 0
+    finds = [0, *(np.flatnonzero(relevant) + 1).tolist(), relevant.size]
+    dry = np.flatnonzero(np.diff(finds) > DONE_AFTER)
+    start = finds[dry[0]] + DONE_AFTER if dry.size else relevant.size
+    rest = audit_order(np.arange(start, relevant.size), seed=record["seeding"])
+    return np.concatenate([relevant[:start], relevant[rest]]), start
+
+
+def ends(record: dict, reading: str, target: float, rules: dict[str, Boundary]) -> dict[str, Any]:
+    """(records read, whether the target was reached) at the end by each rule, and the records
+    after which it was in fact reached.
+    """
+    relevant, start = in_order(record, reading)
+    wanted = np.ceil(target * relevant.sum() - ROUNDING)
+    made: dict[str, Any] = {"needed": int(np.searchsorted(np.cumsum(relevant), wanted) + 1)}
+    for name, boundary in rules.items():
+        states = stopped(relevant, boundary, start)
+        if reading == "late readers":
+            complete = np.array(record["complete"])
+            k = int(np.argmax(states[complete]))
+            end, read = int(complete[k]), int(record["assigned"][k])
+        else:
+            end = read = int(np.argmax(states))
+        made[name] = (read, bool(relevant[:end].sum() >= wanted))
+    return made
 
 
 # --- The page ---
 
 SETTING = f"""Each run knows one relevant and one irrelevant record and reads the others: in a
-random order; greedily with PoolRanker; greedily until {DONE_AFTER} records in a row are irrelevant
-and then at random (`Audit`); and greedily by {N_READERS} readers at once, whose decisions come
-late, of which the completed part from the start on counts and all that are assigned are read.
-"kept": runs that ended at the target or above."""
+random order; greedily with PoolRanker, batches growing with 5 % of the records read; greedily until
+{DONE_AFTER} records in a row are irrelevant and then at random (`Audit`); and greedily by
+{N_READERS} readers at once, each with one record in hand, whose decisions take exponential times:
+the ranker learns of them late, the rule counts the records from the first one on up to the first
+that is undecided, and all that were handed out count as read."""
+STOPPING = """The rule is evaluated after every record. "kept": runs in which it stopped at the
+target or above, which should be at least as many as the confidence says. "read": records read until
+then, the mean over the runs, by the rule, by that of earlier versions (stakes delta / ((j+1)(j+2)))
+and by the floor (docs/maths/stopping.md), which stakes all of delta on one number and is itself no
+valid rule. "needed": records after which the target was in fact reached. "more than earlier": runs
+in which the rule read more than that of earlier versions, and by how many records at most."""
+REVIEWS = "Read greedily, the mean over the seedings."
+ESTIMATES = """`estimate_missing` with scores of the read rows by a ranker that was trained on their
+labels (which it should not be given), and by rankers trained without them (cross-validation).
+"ratio": the estimate against the truth, with one half added to both; "in the interval": runs in
+which the truth lies in the interval, which says 90 %. Its width was chosen on the first two of the
+ten seedings."""
+READINGS = ("random", "greedy", "greedy, then random", "late readers")
 
 
 def make(results: common.Results, out: Path) -> Page:
     """The page, from the record."""
     runs = {kind: results.select(kind=kind) for kind in ("greedy", "readers")}
-    rows = []
+    made = {}
     for promise in PROMISES:
-        for reading in ("random", "greedy", "audit", "readers"):
-            records = runs["readers" if reading == "readers" else "greedy"]
-            if records:
-                rows.append(_row(records, reading, promise))
-    head = ("target / confidence", "reading", "kept, new", "kept, old", "read, new", "read, old",
-            "read, floor", "needed", "runs")  # fmt: skip
-    sections = {"When to stop": table(head, rows), "Estimates": _estimate_table(results)}
-    return Page("When to stop reading, simulated", SETTING, [], sections, "", "")
+        rules = boundaries(*promise)
+        for reading in READINGS:
+            records = runs["readers" if reading == "late readers" else "greedy"]
+            made[promise, reading] = [(r, ends(r, reading, promise[0], rules)) for r in records]
+    _figure(made, out / "stopping.png")
+    head = ("target / confidence", "reading", "kept", "kept, earlier", "read", "read, earlier",
+            "read, floor", "needed", "more than earlier", "runs")  # fmt: skip
+    rows = [_row(*key, runs) for key, runs in made.items()]
+    pictures = "![Share of the records read, by review](stopping.png)"
+    sections = {
+        "When to stop": f"{STOPPING}\n\n{table(head, rows)}",
+        "Review by review": f"{REVIEWS}\n\n{_reviews(made)}\n\n{pictures}",
+        "Estimates of what is missing": f"{ESTIMATES}\n\n{_estimate_table(results)}",
+    }
+    return Page("When to stop reading, simulated", SETTING, [], sections, "", "", times="")
 
 
-def _row(records: list[dict], reading: str, promise: tuple[float, float]) -> tuple:
-    target = promise[0]
-    made = [ends(record, reading, promise) for record in records]
-
-    def kept(rule: str) -> str:
-        if rule not in made[0]:
-            return ""
-        return f"{np.mean([each[rule][1] >= target - 1e-9 for each in made]):.1%}"
-
-    def read(rule: str) -> str:
-        return f"{np.mean([each[rule][0] for each in made]):.1%}" if rule in made[0] else ""
-
-    needed = [_needed(record, reading, promise) for record in records]
-    name = f"{target:.0%} / {promise[1]:.0%}"
-    return (
-        name, reading, kept("new"), kept("old"), read("new"), read("old"), read("floor"),
-        f"{np.mean(needed):.1%}", len(made),
-    )  # fmt: skip
+def _share(runs: list[tuple], rule: str) -> float:
+    """The mean share of the records read."""
+    read = [made[rule] if rule == "needed" else made[rule][0] for _, made in runs]
+    return float(np.mean(np.array(read) / [record["n_records"] for record, _ in runs]))
 
 
-def _needed(record: dict, reading: str, promise: tuple[float, float]) -> float:
-    relevant = relevant_of(record)
-    if reading == "random":
-        relevant = np.random.default_rng([record["seeding"], 3]).permutation(relevant)
-    elif reading == "audit":
-        relevant = audited(record, RecallBound(*promise))[1]
-    wanted = np.ceil(promise[0] * relevant.sum() - 1e-9)
-    return float(np.searchsorted(np.cumsum(relevant), wanted) + 1) / relevant.size
+def _row(promise: tuple[float, float], reading: str, runs: list[tuple]) -> tuple:
+    kept = [f"{np.mean([made[rule][1] for _, made in runs]):.1%}" for rule in ("new", "old")]
+    read = [f"{_share(runs, rule):.1%}" for rule in ("new", "old", "floor", "needed")]
+    more = np.array([made["new"][0] - made["old"][0] for _, made in runs])
+    text = f"{np.sum(more > 0)}, by {more.max()}" if more.max() > 0 else "0"
+    return f"{promise[0]:.0%} / {promise[1]:.0%}", reading, *kept, *read, text, len(runs)
+
+
+def _by_review(runs: list[tuple]) -> list[tuple[dict, list[tuple]]]:
+    """(first record, runs) of each review, by number of relevant records."""
+    names = {record["review"]: record for record, _ in runs}
+    ordered = sorted(names, key=lambda name: len(names[name]["found_at"]))
+    return [(names[n], [run for run in runs if run[0]["review"] == n]) for n in ordered]
+
+
+def _reviews(made: dict[Any, list[tuple]]) -> str:
+    tables = [_by_review(made[promise, "greedy"]) for promise in PROMISES]
+    rows = []
+    for parts in zip(*tables, strict=True):
+        record = parts[0][0]
+        shares = [
+            f"{_share(runs, rule):.0%}" for _, runs in parts for rule in ("new", "old", "floor")
+        ]
+        n_relevant = len(record["found_at"])
+        rows.append((record["review"], record["n_records"], n_relevant, *shares))
+    columns = [
+        f"{promise[0]:.0%}: {rule}" for promise in PROMISES for rule in ("read", "earlier", "floor")
+    ]
+    return table(("review", "records", "relevant", *columns), rows)
+
+
+def _figure(made: dict[Any, list[tuple]], path: Path) -> None:
+    styles = {
+        "old": ("earlier rule", "o", "0.6"),
+        "new": ("rule", "o", "C0"),
+        "floor": ("floor", "_", "C3"),
+        "needed": ("needed in fact", "x", "C2"),
+    }
+    with figure(path, 1, 2, size=(11.0, 4.4), sharey=True) as (_, panels):
+        for panel, promise in zip(panels, PROMISES, strict=True):
+            parts = _by_review(made[promise, "greedy"])
+            x = [len(record["found_at"]) for record, _ in parts]
+            for rule, (label, marker, colour) in styles.items():
+                shares = [_share(runs, rule) for _, runs in parts]
+                panel.plot(x, shares, marker, color=colour, label=label, markersize=7, alpha=0.9)
+            panel.set(xscale="log", xlabel="relevant records of the review", ylim=(0, 1.02))
+            panel.set_title(f"recall {promise[0]:.0%} at {promise[1]:.0%} confidence, greedy")
+            panel.grid(alpha=0.3)
+        panels[0].set_ylabel("share of the records read")
+        panels[0].legend(fontsize=9, loc="lower left")
 
 
 def _estimate_table(results: common.Results) -> str:
@@ -319,10 +323,19 @@ def _estimate_table(results: common.Results) -> str:
             if records:
                 ratio = np.array([(r["expected"] + 0.5) / (r["missing"] + 0.5) for r in records])
                 low, middle, high = np.quantile(ratio, [0.1, 0.5, 0.9])
-                inside = np.mean([r["inside"] for r in records])
+                intervals = [count_interval(r["expected"], 0.9) for r in records]
+                pairs = zip(intervals, records, strict=True)
+                inside = np.mean([low <= r["missing"] <= high for (low, high), r in pairs])
                 rows.append((scores, f"{share:.0%}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}",
                              f"{inside:.0%}", len(records)))  # fmt: skip
-    head = ("scores of read rows", "read", "median ratio", "10 % to 90 %", "in interval", "runs")
+    head = (
+        "scores of read rows",
+        "read",
+        "ratio, median",
+        "10 % to 90 % of runs",
+        "in the interval",
+        "runs",
+    )
     return table(head, rows)
 
 

@@ -119,3 +119,12 @@ def test_reviews(tmp_path):
     page = page_of("reviews", tmp_path, package="benchmarks")
     methods = ["weighted SVM, greedy", "TopPush, diverse"]
     check_parts(page, tmp_path, [*methods, "When to stop", "Review by review"], ["recall"])
+
+
+def test_stopping_on_reviews(tmp_path):
+    done = run("stopping", tmp_path, package="benchmarks.reviews")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "stopping.md").read_text()
+    parts = ["When to stop", "late readers", "Estimates of what is missing", "left out"]
+    assert [part for part in (*parts, "A quick run", "Commit: ") if part not in page] == []
+    assert (tmp_path / "stopping.png").read_bytes().startswith(b"\x89PNG")

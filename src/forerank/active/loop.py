@@ -316,14 +316,14 @@ class LabellingLoop:
         return None if self.ranker_ is None else score_rows(self.ranker_, self.X)
 
     def fit(self) -> Any:
-        """The ranker fitted on all labels so far; None until both labels have been given."""
-        fitted = fit_labelled(self._ranker, self.X, self._labels, self.group)
-        if fitted is not None:
-            self.ranker_ = fitted
-            # A linear ranker starts from its last weights. Other estimators may mean something else
-            # by warm_start, and the columns of a pipeline may change from fit to fit.
-            if hasattr(fitted, "coef_") and "warm_start" in fitted.get_params(deep=False):
-                fitted.set_params(warm_start=True)
+        """The ranker fitted on all labels so far; None until both labels have been given, and when
+        those of one kind have been retracted.
+        """
+        self.ranker_ = fit_labelled(self._ranker, self.X, self._labels, self.group)
+        # A linear ranker starts from its last weights. Other estimators may mean something else by
+        # warm_start, and the columns of a pipeline may change from fit to fit.
+        if hasattr(self.ranker_, "coef_") and "warm_start" in self.ranker_.get_params(deep=False):
+            self.ranker_.set_params(warm_start=True)
         return self.ranker_
 
     def rank(self, n: int | None = None) -> Index:

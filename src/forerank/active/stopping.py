@@ -177,11 +177,16 @@ class _State:
         return cls(found, int(np.count_nonzero(open_)), unread + run, unread)
 
     def lower_bound(self, unread: int, target: float, confidence: float) -> float:
-        """The bound of the recall after irrelevant records until `unread` ones are left."""
+        """The bound of the recall after irrelevant records until `unread` ones are left.
+
+        Any number of the undecided records may turn out relevant. What is rejected with none and
+        with all of them is rejected with every number between (docs/maths/stopping.md).
+        """
         counted = self.found + self.undecided
-        delta = 1.0 - confidence
-        options = {"target": target, "delta": delta}
-        most = counted + most_missing(counted, self.at_last_find, unread, **options)
+        most = counted + max(
+            most_missing(k, self.at_last_find, unread, target=target, delta=1.0 - confidence)
+            for k in {self.found, counted}
+        )
         return self.found / most if most else 1.0
 
 
@@ -287,7 +292,7 @@ def audit_order(rows: Any, seed: int) -> Index:
 def recall_by_confidence(
     reading: Reading, confidences: Any, rule: RecallBound | None = None
 ) -> Vector:
-    """Lower bounds of the recall at several confidences, for a curve.
+    """Lower bounds of the recall at several confidences, for a curve; they fall with confidence.
 
     Each bound is valid at all times at its own confidence; they are not valid together, so a
     confidence has to be fixed before reading begins.
@@ -302,11 +307,7 @@ def recall_by_confidence(
     rule = RecallBound() if rule is None else rule
     values = np.asarray(confidences, dtype=float)
     bounds = [replace(rule, confidence=float(value)).lower_bound(reading) for value in values]
-    # A bound at a higher confidence is valid at a lower one too.
-    order = np.argsort(-values, kind="stable")
-    made = np.empty(values.size)
-    made[order] = np.maximum.accumulate(np.array(bounds)[order]) if values.size else 0.0
-    return made
+    return np.array(bounds, dtype=float)
 
 
 @dataclass(frozen=True)
