@@ -131,6 +131,7 @@ class Project:
         self.path = Path(path)
         if not self.path.is_file():
             raise ProjectFileError(path, "there is no such project")
+        _check_header(self.path)
         self._lock = _lock(self.path)
         try:
             self._db = _connect(self.path)
@@ -141,14 +142,10 @@ class Project:
 
     def _check_format(self) -> None:
         try:
-            (application,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise ProjectFileError(self.path, f"not a project file ({error})") from None
-        if application != _APPLICATION_ID:
-            self._db.close()
-            raise ProjectFileError(self.path, "not a project file, but another SQLite database")
         if version != FORMAT:
             self._db.close()
             known = f"this version of forerank reads format {FORMAT}"
@@ -416,6 +413,18 @@ def create_project(
         for suffix in ("", "-wal", "-shm"):
             part.with_name(part.name + suffix).unlink(missing_ok=True)
     return Project(path)
+
+
+def _check_header(path: Path) -> None:
+    """An error unless a file begins as a project does; another file is not opened, and so not
+    changed.
+    """
+    with path.open("rb") as file:
+        header = file.read(100)
+    if header[:16] != b"SQLite format 3\0":
+        raise ProjectFileError(path, "not a project file")
+    if header[68:72] != _APPLICATION_ID.to_bytes(4, "big"):
+        raise ProjectFileError(path, "not a project file, but another SQLite database")
 
 
 def open_reader(path: str | os.PathLike) -> sqlite3.Connection:
