@@ -246,7 +246,7 @@ class Service:
                 refused.append({"uuid": event.uuid, "reason": problem})
         self._set_shown(person, body.get("shown"))
         self._train()
-        reply = self.queue(person, n, have)
+        reply = self.queue(person, n, have, sweep=body.get("sweep") is True)
         return {**reply, "accepted": accepted, "refused": refused}
 
     def _take(self, event: Event) -> str | None:
