@@ -55,9 +55,7 @@ def test_a_project_is_open_once(path):
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=12))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, deadline=None)
 def test_undo_to_any_depth_equals_never_having_labelled(tmp_path_factory, decided):
     path = tmp_path_factory.mktemp("undo") / "made.forerank-project"
     with service_of(path, 6) as service:
