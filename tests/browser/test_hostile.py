@@ -44,7 +44,8 @@ def hostile_records():
 
 @pytest.fixture(scope="module")
 def page(browser, serve):
-    server = serve(hostile_records())
+    names = "<b>Not</b> relevant,Marginally-relevant-perhaps,Relevant,Most relevant of all"
+    server = serve(hostile_records(), "--labels", names, "--relevant-from", "2")
     opened = open_page(browser, server)
     opened.add_init_script(WATCH)
     opened.reload()
@@ -88,11 +89,14 @@ def test_hostile_records_are_texts(page):
     saved(page)
 
 
-@pytest.mark.parametrize("name", ["search", "history", "stop", "sweep", "export"])
-def test_hostile_records_in_lists(page, name):
+@pytest.mark.parametrize("name", ["search", "history", "stop", "sweep", "export", "read"])
+def test_hostile_records_in_narrow_and_wide_windows(page, name):
     page.evaluate("(name) => { location.hash = name; }", name)
-    page.wait_for_selector(f"body[data-screen={name}] #screen :is(li, figure)")
+    page.wait_for_selector(f"body[data-screen={name}] #screen :is(li, figure, .record)")
     nothing_ran(page)
+    page.set_viewport_size({"width": 320, "height": 640})
+    nothing_ran(page)
+    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 def test_huge_texts_stay_responsive(page):

@@ -66,6 +66,7 @@ def labelled(browser, server):
     page.keyboard.press("Enter")
     page.wait_for_selector(".tags li")
     saved(page)
+    page.wait_for_function("() => /ranking knows/.test(document.body.innerText)")
     page.context.close()
     return server
 

@@ -47,7 +47,7 @@ def test_single_reading_without_double_work(browser, serve):
 
 
 def test_owner_adds_a_person(browser, serve):
-    server = serve(made_records(40, 8, seed=4), *PEOPLE)
+    server = serve(made_records(60, 8, seed=4), *PEOPLE)
     ada = open_page(browser, server, 0)
     go(ada, "t", "Team")
     ada.wait_for_selector("#person-name")
@@ -58,6 +58,14 @@ def test_owner_adds_a_person(browser, serve):
     assert "Dora <i>D.</i>" in ada.locator("tbody").inner_text()
     dora = open_page(browser, server, 3)
     assert len(read(dora, 2)) == 2
+    go(dora, "w", "Sweep")
+    dora.wait_for_function("() => document.querySelectorAll('.sweep input').length === 20")
+    swept = dora.locator(".sweep label").first.inner_text()
+    dora.keyboard.press("d")
+    dora.wait_for_function(
+        "(title) => document.querySelector('.sweep label')?.innerText !== title", arg=swept
+    )
+    dora.wait_for_function("() => document.querySelectorAll('.sweep input').length === 20")
     assert problems(ada, dora) == []
 
 

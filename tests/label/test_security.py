@@ -1,9 +1,9 @@
 """Who is answered: every route, with wrong hosts, origins, sites, cookies and tokens."""
 
 import pytest
-from label_service import BASE, ask, event, make_client, service_of
 
 from forerank.label.server import make_app
+from label_service import BASE, ask, event, make_client, service_of
 
 GET = [
     "/", "/static/app.js", "/static/style.css", "/static/icon.svg", "/static/index.html",
@@ -139,7 +139,9 @@ def test_a_link_is_opened_once_and_gives_a_cookie_that_scripts_and_sites_cannot_
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Strict", "Path=/"))
     assert client.get("/api/state").status == 200
     assert client.get(f"/?token={token}").status == 403
-    assert client.get("/api/state", cookie=f"forerank_{service.settings['id']}={token}").status == 403
+    assert (
+        client.get("/api/state", cookie=f"forerank_{service.settings['id']}={token}").status == 403
+    )
 
 
 def test_secrets_are_not_stored(service):
@@ -154,9 +156,7 @@ def test_secrets_are_not_stored(service):
 
 
 def test_a_cookie_has_the_flag_secure_with_tls(service, client):
-    app = make_app(
-        service, client.sessions, hosts={"127.0.0.1:8000"}, base_url=BASE, tls=True
-    )
+    app = make_app(service, client.sessions, hosts={"127.0.0.1:8000"}, base_url=BASE, tls=True)
     client.app = app
     token = ask(service, client.sessions.new_link, 1)
     assert "; Secure" in client.get(f"/?token={token}").headers["set-cookie"]

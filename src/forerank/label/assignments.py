@@ -191,9 +191,9 @@ class Assignments:
         """Note that a person has taken a decision back: the record is leased to the person again
         or, with one reader, no longer assigned.
         """
-        # The next to read: a ranking may not contain it, or be past it.
-        self.ranking = np.concatenate([[record], self.ranking[self._begin :]])
-        self._begin = 0
+        rest = self.ranking[self._begin :]
+        if not np.any(rest == record):  # labelled before the ranking was made, or passed over
+            self.set_ranking(np.concatenate([[record], rest]))
         seq = self._number.get((record, person))
         if seq is None:
             return

@@ -23,6 +23,8 @@ __all__ = ["Service"]
 
 # Records in the local queue of a page. In a team they are leased, so fewer are taken at a time.
 _QUEUE, _TEAM_QUEUE = 20, 6
+# The same while titles are swept, 20 at a time: alone, the next 20 are there as well.
+_SWEEP, _TEAM_SWEEP = 40, 20
 # Most events of one request, and most characters of a text in an event.
 _MOST_EVENTS, _LONGEST_TEXT = 1000, 100_000
 _UUID = re.compile(r"[0-9A-Za-z-]{8,64}")
@@ -195,10 +197,13 @@ class Service:
         skipped = self.decisions.skipped_by(person)
         return sum(bool(status[record - 1] != DECIDED) for record in skipped)
 
-    def queue(self, person: int, n: int, have: Iterable[int]) -> dict[str, Any]:
-        """The records that a person reads next."""
+    def queue(
+        self, person: int, n: int, have: Iterable[int], *, sweep: bool = False
+    ) -> dict[str, Any]:
+        """The records that a person reads next; more of them for a sweep."""
         who = self._person(person)
-        most = _TEAM_QUEUE if self.settings["team"] else _QUEUE
+        alone, in_team = (_SWEEP, _TEAM_SWEEP) if sweep else (_QUEUE, _TEAM_QUEUE)
+        most = in_team if self.settings["team"] else alone
         records = self.assignments.queue(person, max(1, min(n, most)), who.shown)
         held = set(have)
         contents = [record for record in records if record not in held]
@@ -241,7 +246,7 @@ class Service:
                 refused.append({"uuid": event.uuid, "reason": problem})
         self._set_shown(person, body.get("shown"))
         self._train()
-        reply = self.queue(person, n, have)
+        reply = self.queue(person, n, have, sweep=body.get("sweep") is True)
         return {**reply, "accepted": accepted, "refused": refused}
 
     def _take(self, event: Event) -> str | None:

@@ -5,8 +5,10 @@ number, trained_on, scores, ranking, words), ("none", number) where the labels a
 ("failed", number, reason).
 """
 
+import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
@@ -29,8 +31,17 @@ def run(connection: Any, path: str, settings: Mapping[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
     with suppress(OSError, AttributeError):
         os.nice(_NICENESS)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         _serve(connection, path, settings)
+
+
+def _end_with_parent() -> None:
+    """End this process when the server has ended, also if that was killed during a fit."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _serve(connection: Any, path: str, settings: Mapping[str, Any]) -> None:

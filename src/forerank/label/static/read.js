@@ -14,6 +14,8 @@ export class ReadScreen {
     this.app = app;
     this.store = app.store;
     this.words = false;
+    /** Version of the model that knew no word of the record on screen, else null. */
+    this.unknownTo = null;
     this.criteria = false;
     this.actions = {
       skip: () => this.decide(null),
@@ -44,6 +46,10 @@ export class ReadScreen {
 
   changed(what) {
     if (what === "shown" || (what === "counts" && this.store.current === null)) this.refresh();
+    const { version } = this.store.state.model;
+    if (what === "counts" && this.words && this.unknownTo !== null && version !== this.unknownTo) {
+      this.refresh();
+    }
     if (what === "state") {
       this.highlighter = null;
       this.refresh();
@@ -202,6 +208,7 @@ export class ReadScreen {
     const record = this.store.current;
     if (record?.id !== id || !this.words) return;
     stopTexts(this.article);
+    this.unknownTo = words.length ? null : this.store.state.model.version;
     const highlighter = modelWords(this.store.state, words);
     this.article.replaceChildren(
       recordView(record, { store: this.store, highlighter }), this.#wordList(words));

@@ -57,6 +57,8 @@ export class Store extends EventTarget {
     this.blocked = null;
     this.saving = { failed: 0, message: "" };
     this.sweeping = false;
+    /** @type {number[]} records that a screen shows besides, whose contents are kept */
+    this.listed = [];
     this.displaced = [];
     this.changes = new Map();
     this.refused = [];
@@ -381,7 +383,7 @@ export class Store extends EventTarget {
   #message(events) {
     return {
       events, have: [...this.records.keys()], shown: this.shown,
-      n: this.sweeping ? AHEAD_SWEEP : AHEAD, person: this.state.person.id,
+      n: this.sweeping ? AHEAD_SWEEP : AHEAD, sweep: this.sweeping, person: this.state.person.id,
     };
   }
 
@@ -476,7 +478,7 @@ export class Store extends EventTarget {
   }
 
   #forget() {
-    const needed = new Set([this.shown, ...this.queue]);
+    const needed = new Set([this.shown, ...this.queue, ...this.listed]);
     for (const id of this.records.keys()) {
       if (this.records.size <= KEPT_RECORDS) return;
       if (!needed.has(id)) this.records.delete(id);

@@ -51,12 +51,15 @@ export class SweepScreen {
 
   hide() {
     this.store.sweeping = false;
+    this.store.listed = [];
     stopTexts(this.root);
   }
 
   changed(what) {
-    // The list stays as it is while it is read; only an empty one is filled.
-    if (!this.ids.length && (what === "counts" || what === "shown")) this.fill();
+    // The list stays as it is while it is read; titles are only added at its end.
+    const news = what === "counts" || what === "shown";
+    if (!this.ids.length && news) this.fill();
+    else if (this.ids.length < TITLES && news) this.#extend();
     if (what === "refused") this.fill();
   }
 
@@ -87,6 +90,7 @@ export class SweepScreen {
   fill() {
     stopTexts(this.root);
     this.ids = this.store.upcoming(TITLES);
+    this.store.listed = this.ids;
     this.marked = new Set([...this.marked].filter((id) => this.ids.includes(id)));
     this.list.replaceChildren(...this.ids.map((id) => this.#row(this.store.records.get(id))));
     if (!this.ids.length) {
@@ -100,6 +104,16 @@ export class SweepScreen {
       this.list.querySelector("input").focus({ preventScroll: true });
       announce(`${this.ids.length} titles`);
     }
+  }
+
+  #extend() {
+    const more = this.store.upcoming(TITLES).filter((id) => !this.ids.includes(id));
+    more.length = Math.min(more.length, TITLES - this.ids.length);
+    if (!more.length) return;
+    this.ids = [...this.ids, ...more];
+    this.store.listed = this.ids;
+    this.list.append(...more.map((id) => this.#row(this.store.records.get(id))));
+    this.#count();
   }
 
   #row(record) {

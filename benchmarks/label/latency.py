@@ -1,0 +1,108 @@
+"""Times of the labelling server: acknowledgement, label to ranking, and opening again.
+
+scripts/bench label-latency [--records 100000] [--labels 60] [--read 200]
+
+A reader labels while the model trains; the time until a ranking knows a label is measured from its
+acknowledgement to the first reply whose model was trained on it.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter, sleep
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from label_client import Client, label_event
+from label_page import Server, is_relevant, made_records, write_table
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--read", type=int, default=200, help="labels before anything is timed")
+    parser.add_argument("--labels", type=int, default=60, help="labels that are timed")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between labels")
+    parser.add_argument("--sentences", type=int, default=15, help="of ten words in an abstract")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure(Path(folder), options)))
+
+
+def measure(folder, options):
+    rows = made_records(options.records, options.records // 50, n_sentences=options.sentences)
+    table = write_table(folder / "made.csv", rows)
+    begin = perf_counter()
+    server = Server(table)
+    made = perf_counter() - begin
+    client = Client(server.links[0])
+    queue = client.get("/api/queue?n=20&have=")
+    for _ in range(options.read):
+        queue = label(client, queue)[1]
+    wait_for_model(client, options.read)
+    acknowledged = [label(client, queue := label_slowly(client, queue, options))[0]
+                    for _ in range(options.labels)]  # fmt: skip
+    known = [time_to_ranking(client) for _ in range(options.labels // 2)]
+    shown = client.events()["queue"][0]
+    client.events(shown=shown)
+    client.close()
+    server.kill()
+    begin = perf_counter()
+    server.start()
+    client = Client(server.links[0])
+    again = client.get("/api/queue?n=20&have=")["queue"][0]
+    opened = perf_counter() - begin
+    client.close()
+    server.close()
+    return {
+        "records": options.records,
+        "make_s": round(made, 2),
+        "ack_ms_median": _ms(acknowledged, 0.5),
+        "ack_ms_p95": _ms(acknowledged, 0.95),
+        "label_to_ranking_s_median": round(float(np.median(known)), 2),
+        "label_to_ranking_s_p95": round(float(np.quantile(known, 0.95)), 2),
+        "reopen_s": round(opened, 2),
+        "same_record": again == shown,
+    }
+
+
+def _ms(seconds, share):
+    return round(1000 * float(np.quantile(seconds, share)), 1)
+
+
+def label(client, reply):
+    """Label the first record of the queue; the time until the reply, and the reply."""
+    record = reply["queue"][0]
+    title = next((each["title"] for each in reply["records"] if each["id"] == record), "")
+    event = label_event(record, int(is_relevant(title)) if title else 0)
+    begin = perf_counter()
+    reply = client.events(event, shown=reply["queue"][1])
+    return perf_counter() - begin, reply
+
+
+def label_slowly(client, reply, options):
+    sleep(options.pause)
+    return client.events()
+
+
+def wait_for_model(client, n_labels):
+    begin = perf_counter()
+    while (model := client.events(n=1)["model"])["trained_on"] < n_labels:
+        if perf_counter() - begin > 600:
+            raise RuntimeError(f"the model was not trained: {model}")
+        sleep(0.02)
+    return perf_counter() - begin
+
+
+def time_to_ranking(client):
+    """Seconds from the acknowledgement of a label to a ranking that knows it."""
+    reply = label(client, client.events())[1]
+    return wait_for_model(client, reply["model"]["labels"])
+
+
+if __name__ == "__main__":
+    main()
