@@ -2,8 +2,9 @@
 
 Numbers by row (scores, gradients, weights of rows) are tensors in double precision on the device of
 X; numbers by column (weights, adjoints) are arrays on the host, which are short. X is never copied,
-but for samples of its rows. Products with float32 data run in float32 over parts of the rows whose
-sums are added in double precision; other sums are in double precision throughout.
+but for samples of its rows. On a GPU with Triton, products are kernels that sum in double precision
+(`forerank.torch.kernels`). Elsewhere products with float32 data run in float32 over parts of the
+rows whose sums are added in double precision; other sums are in double precision throughout.
 """
 
 from collections.abc import Iterator
@@ -35,12 +36,30 @@ _SAMPLE_ON_GPU = 200_000
 @contextmanager
 def _full_precision() -> Iterator[None]:
     """Products of float32 tensors without TF32, whatever the user has allowed for networks."""
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    settings = torch.backends.cuda.matmul
+    # Newer versions of PyTorch refuse the old name where the user has set the new one.
+    is_new = hasattr(torch.backends, "fp32_precision")
+    name, full = ("fp32_precision", "ieee") if is_new else ("allow_tf32", False)
+    before = getattr(settings, name)
+    if before == full:
+        yield
+        return
+    setattr(settings, name, full)
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = allowed
+        setattr(settings, name, before)
+
+
+def _gpu_kernels(X: Tensor) -> Any:
+    """The module of GPU kernels, or None where it cannot be used with X."""
+    if X.device.type != "cuda" or torch.version.hip is not None:
+        return None
+    try:
+        from forerank.torch import kernels
+    except ImportError:
+        return None
+    return kernels if X.shape[1] <= kernels.MOST_COLUMNS and X.is_contiguous() else None
 
 
 def _to_host(values: Tensor) -> NDArray[np.float64]:
@@ -72,6 +91,7 @@ class TensorDesign(Design):
         self._mean = np.zeros(d) if mean is None else mean
         self._unit = np.ones(d) if unit is None else unit
         self.n_rows, self.n_columns = X.shape[0], d + intercept
+        self._kernels = _gpu_kernels(X)
         if X.device.type != "cpu":
             self.small_cost = _SMALL_COST_ON_GPU
             self.sample_fraction = min(1 / 8, _SAMPLE_ON_GPU / max(self.n_rows, 1))
@@ -93,23 +113,26 @@ class TensorDesign(Design):
         d = self._X.shape[1]
         by_column = w[:d] / self._unit
         constant = (float(w[d]) if self.has_intercept else 0.0) - float(self._mean @ by_column)
+        if self._kernels is not None:
+            return self._kernels.scores(self._X, self._tensor(np.append(by_column, constant)))
         with _full_precision():
             out = self._X @ self._tensor(by_column, self._X.dtype)
         return out.to(torch.float64).add_(constant)
 
     def adjoint(self, g: Any) -> Vector:
-        product, total = self._product(g), float(g.sum())
+        found = self._product(g) if self._kernels is None else self._kernels.adjoint(self._X, g)
+        *product, total = _to_host(found)
         return self._completed((product - total * self._mean) / self._unit, total)
 
     def _completed(self, by_column: Vector, of_intercept: float) -> Vector:
         return np.append(by_column, of_intercept) if self.has_intercept else by_column
 
-    def _product(self, g: Tensor) -> Vector:
-        """X^T g."""
+    def _product(self, g: Tensor) -> Tensor:
+        """X^T g, and behind it the sum of g."""
         X, n = self._X, self.n_rows
-        whole = n // _PART * _PART
+        whole, total_of_g = n // _PART * _PART, g.sum().reshape(1)
         g = g.to(X.dtype)
-        total = self._tensor(np.zeros(X.shape[1]))
+        total = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)
         with _full_precision():
             if whole:
                 parts = X[:whole].reshape(-1, _PART, X.shape[1])
@@ -118,7 +141,7 @@ class TensorDesign(Design):
                 total = total + sums.to(torch.float64).sum(dim=(0, 1))
             if whole < n:
                 total = total + (g[whole:] @ X[whole:]).to(torch.float64)
-        return _to_host(total)
+        return torch.cat([total, total_of_g])
 
     def adjoints(self, G: Any) -> Vector:
         return np.stack([self.adjoint(g) for g in G])
@@ -166,10 +189,17 @@ class TensorDesign(Design):
             yield slice(begin, min(begin + size, self.n_rows))
 
     def weighted_gram(self, weight: Any) -> Vector:
-        out = self._tensor(np.zeros((self.n_columns, self.n_columns)))
+        d = self.n_columns
+        out = self._tensor(np.zeros((d, d)))
         for rows in self._row_ranges():
             X = self._standardised_rows(rows)
-            out += X.T @ (weight[rows, None] * X)
+            weighted = weight[rows, None] * X
+            whole = X.shape[0] // _PART * _PART
+            # One product for each part of the rows: a single one would use few units of a GPU.
+            parts = (each[:whole].reshape(-1, _PART, d) for each in (X, weighted))
+            first, second = parts
+            out += torch.bmm(first.transpose(1, 2), second).sum(0)
+            out += X[whole:].T @ weighted[whole:]
         return _to_host(out)
 
     def bin_sums(self, weight: Any, bins: Any, n_bins: int) -> Vector:
