@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from forerank.torch.blocks import check_rows, two_class_pairs
+from forerank.torch.blocks import TensorPairs, check_rows
 from forerank.torch.functional import check_loss, loss_of_pairs
 
 __all__ = ["MemoryBankLoss"]
+
+_SIDES = ("negative", "positive")
 
 
 class MemoryBankLoss(nn.Module):
@@ -45,7 +48,7 @@ class MemoryBankLoss(nn.Module):
         if not isinstance(size, int) or size < 1:
             raise ValueError(f"size must be a number of scores from 1 on; got {size!r}.")
         self.loss, self.size = check_loss(loss), size
-        for name in ("negative", "positive"):
+        for name in _SIDES:
             self.register_buffer(f"{name}_scores", torch.zeros(0, dtype=torch.float64))
             self.register_buffer(f"{name}_weights", torch.zeros(0, dtype=torch.float64))
 
@@ -67,25 +70,50 @@ class MemoryBankLoss(nn.Module):
         s, y, weight, _ = check_rows(scores, y, weight, None)
         w = torch.ones_like(s) if weight is None else weight
         positive = y > 0
-        old_s = [getattr(self, f"{name}_scores").to(s.device) for name in ("negative", "positive")]
-        old_w = [getattr(self, f"{name}_weights").to(s.device) for name in ("negative", "positive")]
-        upper = torch.cat([positive, torch.zeros_like(old_s[0], dtype=torch.bool),
-                           torch.ones_like(old_s[1], dtype=torch.bool)])  # fmt: skip
-        everything = two_class_pairs(upper, torch.cat([w, *old_w]))
-        total = loss_of_pairs(torch.cat([s, *old_s]), everything, self.loss, "sum")
-        pairs_weight = everything.total_weight()
-        # Pairs of two old rows have no gradient; they are taken out of the mean.
-        old = two_class_pairs(upper[s.numel() :], torch.cat(old_w))
-        with torch.no_grad():
-            old_total = loss_of_pairs(torch.cat(old_s), old, self.loss, "sum")
-            pairs_weight = pairs_weight - old.total_weight()
-        value = (total - old_total) / torch.where(pairs_weight > 0.0, pairs_weight, 1.0)
+        old_s = [getattr(self, f"{name}_scores").to(s.device) for name in _SIDES]
+        old_w = [getattr(self, f"{name}_weights").to(s.device) for name in _SIDES]
+        pairs = _bank_pairs(positive, torch.cat([w, *old_w]), *(old.numel() for old in old_s))
+        value = loss_of_pairs(torch.cat([s, *old_s]), pairs, self.loss)
         if self.training:
             self._keep(s.detach(), w.detach(), positive)
         return value if scores.dtype == torch.float64 else value.to(torch.float32)
 
     def _keep(self, s: Tensor, w: Tensor, positive: Tensor) -> None:
-        for name, side in (("negative", ~positive), ("positive", positive)):
+        for name, side in zip(_SIDES, (~positive, positive), strict=True):
             for kind, values in (("scores", s), ("weights", w)):
                 before = getattr(self, f"{name}_{kind}").to(s.device)
                 setattr(self, f"{name}_{kind}", torch.cat([before, values[side]])[-self.size :])
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Buffers get the sizes of those that are loaded, which PyTorch compares first."""
+        for name, values in list(self.named_buffers()):
+            if f"{prefix}{name}" in state_dict:
+                setattr(self, name, values.new_zeros(state_dict[f"{prefix}{name}"].shape))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _bank_pairs(
+    positive: Tensor, weight: Tensor, n_old_negatives: int, n_old_positives: int
+) -> TensorPairs:
+    """Pairs with at least one row of the batch; rows are batch, old negatives, old positives.
+
+    Two blocks: positives of the batch against all negatives, and old positives against the
+    negatives of the batch.
+    """
+    n, device = positive.numel(), positive.device
+    lower, upper = torch.nonzero(~positive)[:, 0], torch.nonzero(positive)[:, 0]
+    old = n + torch.arange(n_old_negatives + n_old_positives, device=device)
+    halves = [
+        (torch.cat([lower, old[:n_old_negatives]]), upper),
+        (lower, old[n_old_negatives:]),
+    ]
+    rows = torch.cat([half for block in halves for half in block])
+    sizes = [[half.numel() for half in block] for block in halves]
+    start = np.concatenate([[0], np.cumsum([sum(block) for block in sizes])])
+    split = start[:-1] + [block[0] for block in sizes]
+    place = torch.arange(rows.numel(), device=device)
+    is_second = place >= int(start[1])
+    is_upper = torch.where(is_second, place >= int(split[1]), place >= int(split[0]))
+    return TensorPairs(
+        is_upper, weight[rows], weight.numel(), rows, is_second.to(torch.int64), start, split
+    )

@@ -35,8 +35,15 @@ __all__ = ["LogisticSums"]
 _FEW_ROWS = 256
 # Pairs of a block among several up to which they are summed one by one.
 _FEW_PAIRS = 20_000
+# Pairs that cost as much as a cell and its part of the transforms.
+_PAIRS_PER_CELL = 32
 # Pairs in memory at once (8 bytes each, a few arrays of them).
 _PAIRS_AT_ONCE = 2**21
+# Places of all copies of the table of cells on a GPU, and rows per place from which there are
+# several: additions to one place wait for each other, so that equal or few different scores would
+# be summed one by one. They fit into the cache of the memory (4 MB).
+_PLACES = 2**17
+_ROWS_PER_PLACE = 4
 # Longest span of scores with one grid, in units of score: 2 million places of a transform.
 _LONGEST_SPAN = 4096.0
 # Difference of scores beyond which the loss is 0 or -t to 1e-26.
@@ -55,7 +62,7 @@ class LogisticSums:
         self._parts: list[tuple[slice, Any]] = []
         self._small: _PairList | None = None
         if pairs.start is None or pairs.split is None:
-            self._parts = [(slice(None), _block_sums(t, pairs.upper))]
+            self._parts = [(slice(None), _block_sums(t, pairs.upper, t.numel() ** 2 // 4))]
             return
         start, split = pairs.start, pairs.split
         n_pairs = (split - start[:-1]) * (start[1:] - split)
@@ -64,7 +71,8 @@ class LogisticSums:
             self._small = _small_blocks(t, start, split, np.flatnonzero(few))
         for b in np.flatnonzero(~few):
             entries = slice(int(start[b]), int(start[b + 1]))
-            self._parts.append((entries, _block_sums(t[entries], pairs.upper[entries])))
+            sums = _block_sums(t[entries], pairs.upper[entries], int(n_pairs[b]))
+            self._parts.append((entries, sums))
 
     def kernel(self, order: int, q: Tensor) -> Tensor:
         """sum_o q_o K^(order)(s_upper - s_lower) over the other half, for each entry."""
@@ -96,20 +104,29 @@ class LogisticSums:
         return value, slopes
 
 
-def _block_sums(t: Tensor, upper: Tensor) -> Any:
-    """Sums for the entries of one block: on a grid, or pair by pair."""
+def _block_sums(t: Tensor, upper: Tensor, n_pairs: int) -> Any:
+    """Sums for the entries of one block with at most so many pairs: on a grid, or pair by pair."""
     if t.numel() <= _FEW_ROWS:
         return _Direct(t, upper)
     low, high = torch.stack(torch.aminmax(t)).tolist()
-    if high - low <= _LONGEST_SPAN:
-        return _OneBlock(t, upper, low, high)
     if not high - low < np.inf:
         return _NotFinite()
-    near, excess = _shortened(t)
-    low, high = torch.stack(torch.aminmax(near)).tolist()
-    if high - low <= _LONGEST_SPAN:
-        return _OneBlock(near, upper, low, high, excess)
-    return _Wide(t, upper)
+    near, excess = t, None
+    if high - low > _LONGEST_SPAN:
+        near, excess = _shortened(t)
+        low, high = torch.stack(torch.aminmax(near)).tolist()
+    if high - low > _LONGEST_SPAN:
+        return _Wide(t, upper)
+    if n_pairs <= _PAIRS_PER_CELL * CELLS_PER_UNIT * (high - low):
+        return _Direct(t, upper)
+    return _OneBlock(near, upper, low, high, excess)
+
+
+def _tables(t: Tensor, n_cells: int) -> int:
+    """Copies of the table of cells."""
+    if t.device.type == "cpu":
+        return 1
+    return max(1, min(_PLACES, t.numel() // _ROWS_PER_PLACE) // (2 * n_cells))
 
 
 def _shortened(t: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,28 +156,33 @@ class _OneBlock:
         # Differences grow with the upper score and shrink with the lower one.
         self._position = torch.where(upper, x, -x)
         self._cell = cell + self._n_cells * upper
+        self._n_tables = _tables(t, self._n_cells)
+        self._place = self._cell
+        if self._n_tables > 1:
+            table = torch.arange(t.numel(), device=t.device) % self._n_tables
+            self._place = self._cell + 2 * self._n_cells * table
         self._kernels = transformed_kernels(self._length, t.device)
 
     def _spread(self, q: Tensor) -> Tensor:
         """Sums of q x^m / m! over each cell: shape (2, POWERS, n_cells), lower entries first."""
-        table = q.new_zeros((POWERS, 2 * self._n_cells))
+        table = q.new_zeros((POWERS, self._n_tables * 2 * self._n_cells))
         for m in range(POWERS):
-            table[m].index_add_(0, self._cell, q)
+            table[m].index_add_(0, self._place, q)
             if m + 1 < POWERS:
                 q = q * self._position / (m + 1)
-        return table.reshape(POWERS, 2, self._n_cells).transpose(0, 1)
+        table = table.reshape(POWERS, self._n_tables, 2, self._n_cells)
+        return table.sum(1).transpose(0, 1)
 
     def _convolved(self, order: int, of_lower: Tensor, of_upper: Tensor) -> tuple[Tensor, Tensor]:
         """Coefficients of the polynomials of the cells, for upper and for lower targets, from the
         transforms of the sums over cells; each of shape (POWERS, n_cells).
         """
         kernels, n = self._kernels, self._n_cells
-        at_upper, at_lower = [], []
-        for m in range(POWERS):
-            derivatives = kernels[order + m : order + m + POWERS]
-            at_upper.append((derivatives * of_lower).sum(0))
-            at_lower.append((derivatives.conj() * of_upper).sum(0))
-        both = torch.fft.irfft(torch.stack(at_upper + at_lower), n=self._length)[:, :n]
+        # Row m: the derivatives order + m, .. order + m + POWERS - 1, the last axis.
+        derivatives = kernels[order : order + 2 * POWERS - 1].unfold(0, POWERS, 1)
+        at_upper = (derivatives * of_lower.T).sum(-1)
+        at_lower = (derivatives.conj() * of_upper.T).sum(-1)
+        both = torch.fft.irfft(torch.cat([at_upper, at_lower]), n=self._length)[:, :n]
         both = both * float(CELLS_PER_UNIT) ** order  # derivatives by score, not by cell
         return both[:POWERS], both[POWERS:]
 
