@@ -5,8 +5,6 @@ leaves most of the bandwidth unused. Each kernel has a plain twin in `forerank.t
 is used on other devices, without Triton, and for wide matrices.
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -21,38 +19,38 @@ MOST_COLUMNS = 128
 _ENTRIES, _STEPS = 4096, 16
 
 
+# The number of columns D is a constant of the compiled kernel, so that numbers are read four at a
+# time. Triton reads annotations, which is why other arguments have none.
 @triton.jit
-def _scores_kernel(
-    X: Any, w: Any, out: Any, n: Any, d: Any, R: tl.constexpr, C: tl.constexpr
-) -> None:
+def _scores_kernel(X, w, out, n, D: tl.constexpr, R: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped-def]
     rows = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
     columns = tl.arange(0, C)
-    inside, known = rows < n, columns < d
+    inside, known = rows < n, columns < D
     both = inside[:, None] & known[None, :]
-    x = tl.load(X + rows[:, None] * d + columns[None, :], mask=both, other=0.0)
+    x = tl.load(X + rows[:, None] * D + columns[None, :], mask=both, other=0.0)
     weights = tl.load(w + columns, mask=known, other=0.0)
     total = tl.sum(x.to(tl.float64) * weights[None, :], axis=1)
-    tl.store(out + rows, total + tl.load(w + d), mask=inside)
+    tl.store(out + rows, total + tl.load(w + D), mask=inside)
 
 
 @triton.jit
-def _adjoint_kernel(
-    X: Any, g: Any, out: Any, n: Any, d: Any, R: tl.constexpr, C: tl.constexpr, S: tl.constexpr
-) -> None:
+def _adjoint_kernel(  # type: ignore[no-untyped-def]
+    X, g, out, n, D: tl.constexpr, R: tl.constexpr, C: tl.constexpr, S: tl.constexpr
+):
     part = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, C)
-    known = columns < d
-    total = tl.zeros((C,), tl.float64)
+    known = columns < D
+    total = tl.zeros((R, C), tl.float64)
     of_g = tl.zeros((R,), tl.float64)
     for step in range(S):
         rows = (part * S + step) * R + tl.arange(0, R)
         inside = rows < n
         both = inside[:, None] & known[None, :]
-        x = tl.load(X + rows[:, None] * d + columns[None, :], mask=both, other=0.0)
+        x = tl.load(X + rows[:, None] * D + columns[None, :], mask=both, other=0.0)
         by_row = tl.load(g + rows, mask=inside, other=0.0)
-        total += tl.sum(x.to(tl.float64) * by_row[:, None], axis=0)
+        total += x.to(tl.float64) * by_row[:, None]
         of_g += by_row
-    tl.store(out + part * (C + 1) + columns, total)
+    tl.store(out + part * (C + 1) + columns, tl.sum(total, axis=0))
     tl.store(out + part * (C + 1) + C, tl.sum(of_g, axis=0))
 
 
@@ -67,7 +65,7 @@ def scores(X: Tensor, w: Tensor) -> Tensor:
     (n, d), (rows, columns) = X.shape, _tile(X)
     out = torch.empty(n, dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
-        _scores_kernel[(triton.cdiv(n, rows),)](X, w, out, n, d, R=rows, C=columns)
+        _scores_kernel[(triton.cdiv(n, rows),)](X, w, out, n, D=d, R=rows, C=columns)
     return out
 
 
@@ -77,6 +75,6 @@ def adjoint(X: Tensor, g: Tensor) -> Tensor:
     n_programs = triton.cdiv(n, rows * _STEPS)
     parts = torch.empty((n_programs, columns + 1), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
-        _adjoint_kernel[(n_programs,)](X, g, parts, n, d, R=rows, C=columns, S=_STEPS)
+        _adjoint_kernel[(n_programs,)](X, g, parts, n, D=d, R=rows, C=columns, S=_STEPS)
     total = parts.sum(0)
     return torch.cat([total[:d], total[columns:]])
