@@ -21,7 +21,7 @@ def margin_loss(loss, t):
     if loss == "exponential":
         return torch.exp(-t)
     if loss == "logistic":
-        return torch.relu(-t) + torch.log1p(torch.exp(-t.abs()))
+        return torch.logaddexp(torch.zeros_like(t), -t)
     below = torch.where(t < 1.0, 1.0 - t, 0.0)
     return {"hinge": below, "squared": (1.0 - t) ** 2, "squared_hinge": below**2}[loss]
 

@@ -25,10 +25,10 @@ from forerank.torch import CombinedLoss, MemoryBankLoss, PairwiseLoss, RankingMe
 
 MEASURES = {"auc": "AUC", "ap": "AP", "pos_at_top": "pos@top"}
 BATCH = 128
-EPOCHS = 15
+EPOCHS = 10
 RATES = (1e-3, 5e-3)
 # Rows for training, validation and tests together, so that the study takes minutes.
-MOST_ROWS = {"tables": 16_000, "images": 8_000}
+MOST_ROWS = {"tables": 10_000, "images": 6_000}
 
 
 def rows_of(name, seed):
@@ -209,7 +209,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", default="w8a_train,bank,letter,mnist_0")
     parser.add_argument("--out", default="results/training")
-    parser.add_argument("--page-only", action="store_true", help="table and curves of training.json")
+    parser.add_argument("--page-only", action="store_true", help="of an earlier run")
     options = parser.parse_args()
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)

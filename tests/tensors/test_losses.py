@@ -4,6 +4,15 @@ import numpy as np
 import pytest
 
 import oracles
+from forerank.losses import get_loss
+from forerank.torch import (
+    CombinedLoss,
+    PairwiseLoss,
+    TopLoss,
+    combined_loss,
+    pairwise_loss,
+    top_loss,
+)
 from tensor_cases import (
     DEVICE,
     LOSSES,
@@ -16,16 +25,6 @@ from tensor_cases import (
     rows,
     torch,
     value_and_gradient,
-)
-
-from forerank.losses import get_loss
-from forerank.torch import (
-    CombinedLoss,
-    PairwiseLoss,
-    TopLoss,
-    combined_loss,
-    pairwise_loss,
-    top_loss,
 )
 
 KINDS = {
@@ -71,9 +70,9 @@ def test_the_definition_of_the_library(loss):
     np.testing.assert_allclose(found[1].numpy(), gradient, atol=1e-12)
     if loss in SMOOTH:
         s.requires_grad_()
-        first = torch.autograd.grad(
-            pairwise_loss(s, y, w, group, loss=loss), s, create_graph=True
-        )[0]
+        first = torch.autograd.grad(pairwise_loss(s, y, w, group, loss=loss), s, create_graph=True)[
+            0
+        ]
         u = torch.cos(torch.arange(40, dtype=torch.float64))
         np.testing.assert_allclose(torch.autograd.grad(first @ u, s)[0], product, atol=1e-12)
 
@@ -98,9 +97,7 @@ def test_reductions(loss, reduction):
 def test_gradient_of_weights(loss):
     s, y, w, group = rows(4, 60, weighted=True, grouped=True)
     found = value_and_gradient(lambda w: pairwise_loss(s, y, w, group, loss=loss), w + 0.1)
-    expected = value_and_gradient(
-        lambda w: pairwise_definition(s, y, w, group, loss=loss), w + 0.1
-    )
+    expected = value_and_gradient(lambda w: pairwise_definition(s, y, w, group, loss=loss), w + 0.1)
     for a, b in zip(found, expected, strict=True):
         assert_close(a, b, 1e-10)
 
@@ -286,9 +283,7 @@ def test_top_loss(grouped, at, loss, dtype):
         group = torch.zeros_like(group)
     given = group if grouped else None
     found = value_and_gradient(lambda s: top_loss(s, y, w, given, loss=loss, at=at), s)
-    expected = value_and_gradient(
-        lambda s: top_definition(s.double(), y, w, group, loss, at), s
-    )
+    expected = value_and_gradient(lambda s: top_definition(s.double(), y, w, group, loss, at), s)
     for a, b in zip(found, expected, strict=True):
         assert_close(a, b, TOLERANCE[dtype])
 
@@ -344,6 +339,8 @@ def test_modules_are_the_functions():
     assert pairs(s[:, None], *rest) == pairs(s, *rest)
 
 
+# PyTorch looks at an attribute of its own with this warning, which it does not hide as an error.
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_model(backend):
     torch.manual_seed(0)

@@ -2,13 +2,12 @@
 
 Numbers by row (scores, gradients, weights of rows) are tensors in double precision on the device of
 X; numbers by column (weights, adjoints) are arrays on the host, which are short. X is never copied,
-but for samples of its rows. On a GPU with Triton, products are kernels that sum in double precision
-(`forerank.torch.kernels`). Elsewhere products with float32 data run in float32 over parts of the
-rows whose sums are added in double precision; other sums are in double precision throughout.
+but for samples of its rows, and parts of it in double precision. All sums are in double precision.
+On a GPU with Triton, products read X once (`forerank.torch.kernels`); elsewhere a part of the rows
+after the other is converted.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,34 +20,16 @@ from forerank.design import Design
 
 __all__ = ["TensorDesign"]
 
-# Rows of a part of an adjoint: float32 sums over as many rows keep seven digits, and there are
-# enough parts for all units of a processor.
+# Rows of a part of a Gram matrix: enough parts for all units of a GPU.
 _PART = 4096
-# Entries of a copy in double precision (64 MB).
-_COPY = 2**23
+# Entries of a copy in double precision: 64 MB on a device, and what a processor's cache holds on
+# the host (512 KB).
+_COPY, _COPY_ON_HOST = 2**23, 2**16
 # Cost, in the unit of `Design.gram_cost`, of launching the kernels of an iteration on a GPU: with
 # fewer rows than this pays for, a sample saves nothing. About 200,000 rows of 28 columns.
 _SMALL_COST_ON_GPU = 2e7
 # Rows of the sample from which a fit on a GPU starts, and its largest share of all rows.
 _SAMPLE_ON_GPU = 200_000
-
-
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """Products of float32 tensors without TF32, whatever the user has allowed for networks."""
-    settings = torch.backends.cuda.matmul
-    # Newer versions of PyTorch refuse the old name where the user has set the new one.
-    is_new = hasattr(torch.backends, "fp32_precision")
-    name, full = ("fp32_precision", "ieee") if is_new else ("allow_tf32", False)
-    before = getattr(settings, name)
-    if before == full:
-        yield
-        return
-    setattr(settings, name, full)
-    try:
-        yield
-    finally:
-        setattr(settings, name, before)
 
 
 def _gpu_kernels(X: Tensor) -> Any:
@@ -59,7 +40,7 @@ def _gpu_kernels(X: Tensor) -> Any:
         from forerank.torch import kernels
     except ImportError:
         return None
-    return kernels if X.shape[1] <= kernels.MOST_COLUMNS and X.is_contiguous() else None
+    return kernels if X.is_contiguous() else None
 
 
 def _to_host(values: Tensor) -> NDArray[np.float64]:
@@ -115,51 +96,45 @@ class TensorDesign(Design):
         constant = (float(w[d]) if self.has_intercept else 0.0) - float(self._mean @ by_column)
         if self._kernels is not None:
             return self._kernels.scores(self._X, self._tensor(np.append(by_column, constant)))
-        with _full_precision():
-            out = self._X @ self._tensor(by_column, self._X.dtype)
-        return out.to(torch.float64).add_(constant)
+        weights = self._tensor(by_column)
+        out = self.zero_scores()
+        for rows, X in self._copies():
+            torch.mv(X, weights, out=out[rows])
+        return out.add_(constant)
 
     def adjoint(self, g: Any) -> Vector:
         found = self._product(g) if self._kernels is None else self._kernels.adjoint(self._X, g)
-        *product, total = _to_host(found)
-        return self._completed((product - total * self._mean) / self._unit, total)
+        product = _to_host(found)
+        total = float(product[-1])
+        return self._completed((product[:-1] - total * self._mean) / self._unit, total)
 
     def _completed(self, by_column: Vector, of_intercept: float) -> Vector:
         return np.append(by_column, of_intercept) if self.has_intercept else by_column
 
     def _product(self, g: Tensor) -> Tensor:
         """X^T g, and behind it the sum of g."""
-        X, n = self._X, self.n_rows
-        whole, total_of_g = n // _PART * _PART, g.sum().reshape(1)
-        g = g.to(X.dtype)
-        total = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)
-        with _full_precision():
-            if whole:
-                parts = X[:whole].reshape(-1, _PART, X.shape[1])
-                # (parts, 1, rows) x (parts, rows, columns): one product for each part.
-                sums = torch.bmm(g[:whole].reshape(-1, 1, _PART), parts)
-                total = total + sums.to(torch.float64).sum(dim=(0, 1))
-            if whole < n:
-                total = total + (g[whole:] @ X[whole:]).to(torch.float64)
-        return torch.cat([total, total_of_g])
+        total = torch.zeros(self._X.shape[1], dtype=torch.float64, device=self._X.device)
+        for rows, X in self._copies():
+            total += g[rows] @ X
+        return torch.cat([total, g.sum().reshape(1)])
 
     def adjoints(self, G: Any) -> Vector:
         return np.stack([self.adjoint(g) for g in G])
 
-    def _copies(self, about: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Ranges of rows with X - about in double precision."""
-        size = max(1, _COPY // max(self._X.shape[1], 1))
-        for begin in range(0, self.n_rows, size):
-            rows = slice(begin, min(begin + size, self.n_rows))
-            yield rows, self._X[rows].to(torch.float64) - about
+    def _copies(self) -> Iterator[tuple[slice, Tensor]]:
+        """Ranges of rows with X in double precision."""
+        for rows in self._row_ranges():
+            yield rows, self._X[rows].to(torch.float64)
 
     def moments(self, g: Any, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
         d = self._X.shape[1]
         about = np.zeros(self.n_columns) if about is None else about
         sums = self._tensor(np.zeros((2, d)))
-        for rows, X in self._copies(self._tensor(self._mean + self._unit * about[:d])):
-            sums[0] += g[rows] @ X
-            sums[1] += g[rows] @ X.square_()
+        centre = self._tensor(self._mean + self._unit * about[:d])
+        for rows, X in self._copies():
+            difference = X - centre
+            sums[0] += g[rows] @ difference
+            sums[1] += g[rows] @ difference.square_()
         total = float(g.sum())
         first, second = _to_host(sums)
         one = 1.0 - about[-1] if self.has_intercept else 1.0
@@ -184,7 +159,7 @@ class TensorDesign(Design):
         return torch.cat([X, X.new_ones(X.shape[0], 1)], dim=1) if self.has_intercept else X
 
     def _row_ranges(self) -> Iterator[slice]:
-        size = max(1, _COPY // self.n_columns)
+        size = max(1, (_COPY if self._X.device.type != "cpu" else _COPY_ON_HOST) // self.n_columns)
         for begin in range(0, self.n_rows, size):
             yield slice(begin, min(begin + size, self.n_rows))
 

@@ -36,7 +36,7 @@ _FEW_ROWS = 256
 # Pairs of a block among several up to which they are summed one by one.
 _FEW_PAIRS = 20_000
 # Pairs that cost as much as a cell and its part of the transforms.
-_PAIRS_PER_CELL = 32
+_PAIRS_PER_CELL = 128
 # Pairs in memory at once (8 bytes each, a few arrays of them).
 _PAIRS_AT_ONCE = 2**21
 # Places of all copies of the table of cells on a GPU, and rows per place from which there are
@@ -173,26 +173,27 @@ class _OneBlock:
         table = table.reshape(POWERS, self._n_tables, 2, self._n_cells)
         return table.sum(1).transpose(0, 1)
 
-    def _convolved(self, order: int, of_lower: Tensor, of_upper: Tensor) -> tuple[Tensor, Tensor]:
-        """Coefficients of the polynomials of the cells, for upper and for lower targets, from the
-        transforms of the sums over cells; each of shape (POWERS, n_cells).
+    def _convolved(self, order: int, *transforms: Tensor) -> Tensor:
+        """Coefficients of the polynomials of the cells, from the transforms of the sums over cells:
+        of the lower entries, for upper targets, and if given of the upper ones, for lower targets.
+        Shape (1 or 2 times POWERS, n_cells).
         """
-        kernels, n = self._kernels, self._n_cells
-        # Row m: the derivatives order + m, .. order + m + POWERS - 1, the last axis.
-        derivatives = kernels[order : order + 2 * POWERS - 1].unfold(0, POWERS, 1)
-        at_upper = (derivatives * of_lower.T).sum(-1)
-        at_lower = (derivatives.conj() * of_upper.T).sum(-1)
-        both = torch.fft.irfft(torch.cat([at_upper, at_lower]), n=self._length)[:, :n]
-        both = both * float(CELLS_PER_UNIT) ** order  # derivatives by score, not by cell
-        return both[:POWERS], both[POWERS:]
+        # At (m, p, place): the derivative of order + m + p.
+        derivatives = self._kernels[order : order + 2 * POWERS - 1].unfold(0, POWERS, 1)
+        derivatives = derivatives.transpose(1, 2)
+        products = [(derivatives * transforms[0]).sum(1)]
+        if len(transforms) > 1:
+            products.append((derivatives.conj() * transforms[1]).sum(1))
+        out = torch.fft.irfft(torch.cat(products), n=self._length)[:, : self._n_cells]
+        return out * float(CELLS_PER_UNIT) ** order  # derivatives by score, not by cell
 
     def _transforms(self, table: Tensor) -> tuple[Tensor, Tensor]:
         both = torch.fft.rfft(table, n=self._length)
         return both[0], both[1]
 
-    def _evaluated(self, at_upper: Tensor, at_lower: Tensor) -> Tensor:
+    def _evaluated(self, at_both: Tensor) -> Tensor:
         """The polynomial of each entry's cell at its position."""
-        coefficients = torch.cat([at_lower, at_upper], dim=1)
+        coefficients = torch.cat([at_both[POWERS:], at_both[:POWERS]], dim=1)
         out = coefficients[POWERS - 1][self._cell]
         for m in range(POWERS - 2, -1, -1):
             out = out * (self._position / (m + 1)) + coefficients[m][self._cell]
@@ -200,7 +201,7 @@ class _OneBlock:
 
     def kernel(self, order: int, q: Tensor) -> Tensor:
         table = self._spread(q)
-        sums = self._evaluated(*self._convolved(order, *self._transforms(table)))
+        sums = self._evaluated(self._convolved(order, *self._transforms(table)))
         if order == 0 and self._excess is not None:
             sums = sums + self._straight_losses(q)
         return sums
@@ -208,12 +209,11 @@ class _OneBlock:
     def value_and_slopes(self, w: Tensor) -> tuple[Tensor, Tensor]:
         table = self._spread(w)
         transforms = self._transforms(table)
-        at_upper, _ = self._convolved(0, *transforms)
-        value = (table[1] * at_upper).sum()
+        value = (table[1] * self._convolved(0, transforms[0])).sum()
         if self._excess is not None:
             losses = self._straight_losses(w)
             value = value + torch.where(self._upper, w * losses, 0.0).sum()
-        return value, self._evaluated(*self._convolved(1, *transforms))
+        return value, self._evaluated(self._convolved(1, *transforms))
 
     def _straight_losses(self, q: Tensor) -> Tensor:
         """sum_o q_o max(0, excess_lower - excess_upper) over the other half: the part of the loss

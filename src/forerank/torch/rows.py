@@ -1,12 +1,15 @@
 """Rows of a fit as tensors: checks, class numbers, groups, thresholds."""
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["TensorRows", "check_matrix", "prevalence_thresholds", "read_rows"]
+__all__ = ["TensorRows", "check_matrix", "prevalence_thresholds", "read_rows", "to_arrays"]
+
+Ranker = TypeVar("Ranker")
 
 # Largest difference of equal scores, relative to the largest score, as on the host.
 _ROUNDING = 1e-12
@@ -124,3 +127,24 @@ def prevalence_thresholds(
     next_ = torch.searchsorted(ascending, below + rounding, right=True)
     above = torch.cat([ascending, ascending.new_full((1,), torch.inf)])[next_]
     return torch.where(torch.isinf(above), below, 0.5 * (below + above))
+
+
+def to_arrays(ranker: Ranker) -> Ranker:
+    """A copy of a ranker that was fitted on tensors, with arrays on the host as attributes.
+
+    It scores arrays, and can be written into a model file.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from forerank import PairwiseRanker
+    >>> X = torch.tensor([[1.0], [3.0], [2.0], [0.0]])
+    >>> ranker = PairwiseRanker().fit(X, torch.tensor([0, 1, 1, 0]))
+    >>> to_arrays(ranker).rank(X.numpy())
+    array([1, 2, 0, 3])
+    """
+    out = copy(ranker)
+    for name, value in vars(ranker).items():
+        if isinstance(value, Tensor):
+            setattr(out, name, value.cpu().numpy())
+    return out
