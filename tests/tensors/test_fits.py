@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import forerank
-from forerank import PairwiseRanker, PointwiseRanker, Ranker, TopPush
+from forerank import CombinedRanker, PairwiseRanker, PointwiseRanker, Ranker
 from forerank.torch import to_arrays
 from tensor_cases import DEVICE, torch
 
@@ -222,7 +222,7 @@ def test_other_rankers_refuse_rows_on_a_device(name):
         getattr(forerank, name)().fit(torch.as_tensor(X, device="meta"), y)
 
 
-@pytest.mark.parametrize("make", [TopPush, lambda: Ranker(cv=2)])
+@pytest.mark.parametrize("make", [CombinedRanker, lambda: Ranker(cv=2, random_state=0)])
 def test_other_rankers_read_tensors_on_the_host_as_arrays(make):
     X, y, _, _ = problem(200, 3)
     there, here = make().fit(X, y), make().fit(torch.as_tensor(X), torch.as_tensor(y))

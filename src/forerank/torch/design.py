@@ -3,8 +3,8 @@
 Numbers by row (scores, gradients, weights of rows) are tensors in double precision on the device of
 X; numbers by column (weights, adjoints) are arrays on the host, which are short. X is never copied,
 but for samples of its rows, and parts of it in double precision. All sums are in double precision.
-On a GPU with Triton, products read X once (`forerank.torch.kernels`); elsewhere a part of the rows
-after the other is converted.
+On a GPU with Triton, products with up to 128 columns read X once (`forerank.torch.kernels`); other
+products convert a part of the rows after the other.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _gpu_kernels(X: Tensor) -> Any:
         from forerank.torch import kernels
     except ImportError:
         return None
-    return kernels if X.is_contiguous() else None
+    return kernels if X.shape[1] <= kernels.MOST_COLUMNS and X.is_contiguous() else None
 
 
 def _to_host(values: Tensor) -> NDArray[np.float64]:

@@ -2,65 +2,61 @@
 
 PyTorch's own products of float32 data sum in float32, and one product for every part of the rows
 leaves most of the bandwidth unused. Each kernel has a plain twin in `forerank.torch.design`, which
-is used on other devices and without Triton.
+is used on other devices, without Triton, and for wide matrices.
 """
-
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["adjoint", "scores"]
+__all__ = ["MOST_COLUMNS", "adjoint", "scores"]
 
-# Entries of X that a program reads at once, most columns of them (a power of two), and the number
-# of times it reads for an adjoint, so that its partial sums are few.
-_ENTRIES, _MOST_COLUMNS, _STEPS = 4096, 64, 16
+# Columns up to which a row is read at once.
+MOST_COLUMNS = 128
+# Entries of X that a program reads at once, and the number of times it does so for an adjoint:
+# partial sums are then a thousandth of the entries.
+_ENTRIES, _STEPS = 4096, 16
 
 
+# The number of columns D is a constant of the compiled kernel, so that numbers are read four at a
+# time. Triton reads annotations, which is why other arguments have none.
 @triton.jit
-def _scores_kernel(
-    X: Any, w: Any, out: Any, n: Any, d: Any, R: tl.constexpr, C: tl.constexpr
-) -> None:
+def _scores_kernel(X, w, out, n, D: tl.constexpr, R: tl.constexpr, C: tl.constexpr):  # type: ignore[no-untyped-def]
     rows = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
-    inside = rows < n
-    total = tl.zeros((R,), tl.float64) + tl.load(w + d)
-    for first in range(0, d, C):
-        columns = first + tl.arange(0, C)
-        known = columns < d
-        both = inside[:, None] & known[None, :]
-        x = tl.load(X + rows[:, None] * d + columns[None, :], mask=both, other=0.0)
-        weights = tl.load(w + columns, mask=known, other=0.0)
-        total += tl.sum(x.to(tl.float64) * weights[None, :], axis=1)
-    tl.store(out + rows, total, mask=inside)
+    columns = tl.arange(0, C)
+    inside, known = rows < n, columns < D
+    both = inside[:, None] & known[None, :]
+    x = tl.load(X + rows[:, None] * D + columns[None, :], mask=both, other=0.0)
+    weights = tl.load(w + columns, mask=known, other=0.0)
+    total = tl.sum(x.to(tl.float64) * weights[None, :], axis=1)
+    tl.store(out + rows, total + tl.load(w + D), mask=inside)
 
 
 @triton.jit
-def _adjoint_kernel(
-    X: Any, g: Any, out: Any, n: Any, d: Any, R: tl.constexpr, C: tl.constexpr, S: tl.constexpr
-) -> None:
-    part, width = tl.program_id(0).to(tl.int64), tl.num_programs(1) * C + 1
-    columns = tl.program_id(1) * C + tl.arange(0, C)
-    known = columns < d
-    total = tl.zeros((C,), tl.float64)
+def _adjoint_kernel(  # type: ignore[no-untyped-def]
+    X, g, out, n, D: tl.constexpr, R: tl.constexpr, C: tl.constexpr, S: tl.constexpr
+):
+    part = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, C)
+    known = columns < D
+    total = tl.zeros((R, C), tl.float64)
     of_g = tl.zeros((R,), tl.float64)
     for step in range(S):
         rows = (part * S + step) * R + tl.arange(0, R)
         inside = rows < n
         both = inside[:, None] & known[None, :]
-        x = tl.load(X + rows[:, None] * d + columns[None, :], mask=both, other=0.0)
+        x = tl.load(X + rows[:, None] * D + columns[None, :], mask=both, other=0.0)
         by_row = tl.load(g + rows, mask=inside, other=0.0)
-        total += tl.sum(x.to(tl.float64) * by_row[:, None], axis=0)
+        total += x.to(tl.float64) * by_row[:, None]
         of_g += by_row
-    tl.store(out + part * width + columns, total)
-    if tl.program_id(1) == 0:
-        tl.store(out + part * width + width - 1, tl.sum(of_g, axis=0))
+    tl.store(out + part * (C + 1) + columns, tl.sum(total, axis=0))
+    tl.store(out + part * (C + 1) + C, tl.sum(of_g, axis=0))
 
 
 def _tile(X: Tensor) -> tuple[int, int]:
-    """Rows and columns of what a program reads at once."""
-    columns = min(max(8, 1 << (X.shape[1] - 1).bit_length()), _MOST_COLUMNS)
+    """Rows and columns (a power of two) of what a program reads at once."""
+    columns = max(8, 1 << (X.shape[1] - 1).bit_length())
     return _ENTRIES // columns, columns
 
 
@@ -69,16 +65,16 @@ def scores(X: Tensor, w: Tensor) -> Tensor:
     (n, d), (rows, columns) = X.shape, _tile(X)
     out = torch.empty(n, dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
-        _scores_kernel[(triton.cdiv(n, rows),)](X, w, out, n, d, R=rows, C=columns)
+        _scores_kernel[(triton.cdiv(n, rows),)](X, w, out, n, D=d, R=rows, C=columns)
     return out
 
 
 def adjoint(X: Tensor, g: Tensor) -> Tensor:
     """X^T g, and behind it the sum of g, in double precision; g is a float64 tensor."""
     (n, d), (rows, columns) = X.shape, _tile(X)
-    grid = triton.cdiv(n, rows * _STEPS), triton.cdiv(d, columns)
-    parts = torch.empty((grid[0], grid[1] * columns + 1), dtype=torch.float64, device=X.device)
+    n_programs = triton.cdiv(n, rows * _STEPS)
+    parts = torch.empty((n_programs, columns + 1), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
-        _adjoint_kernel[grid](X, g, parts, n, d, R=rows, C=columns, S=_STEPS)
+        _adjoint_kernel[(n_programs,)](X, g, parts, n, D=d, R=rows, C=columns, S=_STEPS)
     total = parts.sum(0)
-    return torch.cat([total[:d], total[-1:]])
+    return torch.cat([total[:d], total[columns:]])
