@@ -208,6 +208,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", default="w8a_train,bank,letter,mnist_0")
+    parser.add_argument("--methods", help="names of methods, separated by commas")
     parser.add_argument("--out", default="results/training")
     parser.add_argument("--page-only", action="store_true", help="of an earlier run")
     options = parser.parse_args()
@@ -224,6 +225,7 @@ def main():
         except ImportError:
             print("libauc is not installed: AUCM is left out")
             methods = methods[:-1]
+        methods = options.methods.split(",") if options.methods else methods
         records = []
         with record.open("w") as out:
             for each in run(options.data.split(","), options.seeds, methods):

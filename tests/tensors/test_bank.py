@@ -3,7 +3,7 @@
 import pytest
 
 from forerank.torch import MemoryBankLoss, pairwise_loss
-from tensor_cases import DEVICE, LOSSES, assert_close, margin_loss, torch
+from tensor_cases import DEVICE, LOSSES, assert_close, margin_loss, torch, value_and_gradient
 
 
 def batches(seed, sizes, dtype=torch.float64):
@@ -16,26 +16,26 @@ def batches(seed, sizes, dtype=torch.float64):
 
 
 def definition(loss, batch, past, size):
-    """Pairs of a row of the batch with one of the batch or of the last `size` rows of its class."""
+    """The value, with a matrix of pairs, and the gradient with partners that count as fixed."""
     s, y, w = batch
-    partners = []
+    partners, share = [], []
     for label in (0, 1):
         old = [(a[b == label], c[b == label]) for a, b, c in past]
-        scores, weights = (
-            torch.cat([each[k] for each in old]) if old else s[:0].detach() for k in (0, 1)
-        )
-        partners.append((scores[-size:].detach(), weights[-size:]))
-    positive, negative = (s[y == 1], w[y == 1]), (s[y == 0], w[y == 0])
-    value = total = 0.0
-    for (si, wi), (sj, wj) in (
-        (positive, negative),
-        (positive, partners[0]),
-        (partners[1], negative),
-    ):
-        weight = wi[:, None] * wj
-        value = value + (weight * margin_loss(loss, si[:, None] - sj)).sum()
-        total = total + weight.sum()
-    return value / total if float(total.detach()) > 0.0 else 0.0 * s.sum()
+        scores, weights = (torch.cat([s[:0].detach(), *(each[k] for each in old)]) for k in (0, 1))
+        share.append(float(weights.sum() + w[y == label].sum()))
+        scores, weights = scores[-size:], weights[-size:]
+        own = s.detach()[y == label], w[y == label]
+        partners.append((torch.cat([own[0], scores]), torch.cat([own[1], weights])))
+    value = 0.0 * s.sum()
+    for label, sign in ((1, 1.0), (0, -1.0)):
+        other, weight = partners[1 - label]
+        if weight.numel() and (y == label).any():
+            losses = margin_loss(loss, sign * (s[y == label][:, None] - other))
+            by_row = (losses * weight).sum(1) / weight.sum()
+            value = value + (w[y == label] * by_row).sum() / (
+                float(w.sum()) * share[label] / sum(share)
+            )
+    return 0.5 * value.detach(), torch.autograd.grad(value, s)[0]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -45,9 +45,8 @@ def test_bank_is_the_definition(size, loss):
     for s, y, w in batches(0, [3, 20, 1, 60, 31, 20]):
         s.requires_grad_()
         found, expected = bank(s, y, w), definition(loss, (s, y, w), past, size)
-        assert_close(found.detach(), expected.detach(), 1e-10)
-        gradients = [torch.autograd.grad(value, s)[0] for value in (found, expected)]
-        assert_close(*gradients, 1e-10)
+        assert_close(found.detach(), expected[0], 1e-10)
+        assert_close(torch.autograd.grad(found, s)[0], expected[1], 1e-10)
         past.append((s.detach(), y, w))
 
 
@@ -57,15 +56,34 @@ def test_large_batches_and_banks():
     for s, y, w in batches(1, [4000, 2000, 900]):
         s.requires_grad_()
         found, expected = bank(s, y, w), definition("logistic", (s, y, w), past, 3000)
-        gradients = [torch.autograd.grad(value, s)[0] for value in (found, expected)]
-        assert_close(found.detach(), expected.detach(), 1e-10)
-        assert_close(*gradients, 1e-10)
+        assert_close(found.detach(), expected[0], 1e-10)
+        assert_close(torch.autograd.grad(found, s)[0], expected[1], 1e-10)
         past.append((s.detach(), y, w))
 
 
-def test_an_empty_bank_is_the_loss_of_the_batch():
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_empty_bank_is_the_loss_of_the_batch(loss):
     (s, y, w), *_ = batches(2, [50])
-    assert_close(MemoryBankLoss("hinge")(s, y, w), pairwise_loss(s, y, w, loss="hinge"), 1e-12)
+    found = value_and_gradient(lambda s: MemoryBankLoss(loss)(s, y, w), s)
+    expected = value_and_gradient(lambda s: pairwise_loss(s, y, w, loss=loss), s)
+    for a, b in zip(found, expected, strict=True):
+        assert_close(a, b, 1e-12)
+
+
+def test_gradients_of_batches_add_up_to_that_of_all_rows():
+    """With scores that do not change and a bank that holds all rows, the mean gradient of the
+    batches of an epoch is the gradient over all pairs.
+    """
+    (s, y, _), *_ = batches(6, [2000])
+    bank = MemoryBankLoss(size=2000)
+    bank(s, y)
+    bank.eval()
+    parts = []
+    for rows in torch.arange(2000, device=DEVICE).split(16):
+        # The batch is in the bank already: it counts once more among 2,000.
+        parts.append(value_and_gradient(lambda s, rows=rows: bank(s, y[rows]), s[rows])[1])
+    expected = value_and_gradient(lambda s: pairwise_loss(s, y), s)[1]
+    assert_close(torch.cat(parts) / len(parts), expected, 0.05)
 
 
 def test_evaluation_leaves_the_bank_alone_and_reset_empties_it():
