@@ -191,6 +191,10 @@ PUBLIC = {
         Iteration Progress SolverResult accelerated_dual bundle choose_solver
         method_of_multipliers minimise ncg newton pointwise_dual working_set_newton
     """,
+    "forerank.torch": """
+        AcrossProcesses CombinedLoss MemoryBankLoss PairwiseLoss RankingMetrics TopLoss
+        combined_loss gather_rows pairwise_loss to_arrays top_loss
+    """,
     "forerank.trees": """
         BACKENDS Backend Gradient Grower GrowthSettings TrainingRows TreeEnsemble choose_backend
         has_lightgbm make_grower
@@ -206,4 +210,6 @@ PUBLIC = {
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_names(module):
+    if module == "forerank.torch":
+        pytest.importorskip("torch", reason="torch is not installed")
     assert sorted(importlib.import_module(module).__all__) == sorted(PUBLIC[module].split())

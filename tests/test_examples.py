@@ -35,3 +35,17 @@ def test_screening(tmp_path, capsys):
     assert to_95["greedy"] < to_95["lossmin"] < to_95["random"]
     assert float(shown.split()[-1].rstrip(".")) >= 0.95
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+@pytest.mark.parametrize("name", ["network.py", "images.py"])
+def test_networks(name, tmp_path, capsys):
+    """Each loss ranks, and pairs at least as well as cross-entropy."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    runpy.run_path(str(EXAMPLES / name))["main"](str(tmp_path / "picture.png"))
+    auc = {
+        line[:14].strip(): float(line[14:22]) for line in capsys.readouterr().out.splitlines()[1:]
+    }
+    assert min(auc["pairs"], auc["pairs + bank"], auc["top"]) > 0.8
+    assert auc["pairs"] > auc["BCE"] - 0.005
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -25,7 +25,7 @@ from forerank._validation import (
     stacklevel_outside,
 )
 from forerank.design import merge_equal_rows
-from forerank.estimators.tensors import predicted_classes
+from forerank.estimators.tensors import predicted_classes, rows_on_host
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss, get_loss
 from forerank.metrics.validation import number_groups
@@ -84,6 +84,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
+        data = (rows_on_host(self, data[0]), *data[1:])
         of_form = isinstance(data[0], np.ndarray) or sparse == "csr"
         if of_form and self._is_valid(*data, reset=reset):
             if reset:

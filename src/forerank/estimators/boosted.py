@@ -34,6 +34,7 @@ from forerank.estimators.boosting_columns import (
 )
 from forerank.estimators.boosting_problem import BoostingProblem, n_threads_for
 from forerank.estimators.boosting_rounds import RoundsCurve, choose_rounds
+from forerank.estimators.tensors import rows_on_host
 from forerank.metrics.registry import measure_for_labels
 from forerank.metrics.validation import number_groups
 from forerank.objectives.boosting import BOOSTING_LOSSES, PAIR_LOSSES
@@ -335,6 +336,7 @@ class BoostedRanker(GraphRanker):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them; NaN is allowed, and categories become codes."""
+        data = (rows_on_host(self, data[0]), *data[1:])
         if reset and not (self.warm_start and hasattr(self, "ensemble_")):
             columns = category_columns(self.categorical_features, data[0])
             self.categorical_ = np.array(columns, dtype=np.intp)

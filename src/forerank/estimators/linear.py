@@ -203,13 +203,8 @@ class LinearRanker(BaseRanker):
         array of shape (n_samples,)
         """
         check_is_fitted(self)
-        if is_tensor(X):
-            return tensor_scores(self, X)
         if is_tensor(self.coef_):
-            raise ValueError(
-                f"{type(self).__name__} was fitted on tensors of {self.coef_.device}; give X as a "
-                "tensor on that device, or fit again with arrays."
-            )
+            return tensor_scores(self, X)
         scores = make_design(self._validated(X)).scores(self.coef_[0])
         scores += self.intercept_[0]
         return scores

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Vector
-from forerank._validation import stacklevel_outside
+from forerank._validation import is_tensor, stacklevel_outside
 from forerank.solvers import SolverResult
 from forerank.solvers.path import Solve
 
@@ -22,8 +22,21 @@ __all__ = [
     "predicted_classes",
     "prepare_pairs",
     "prepare_points",
+    "rows_on_host",
     "tensor_scores",
 ]
+
+
+def rows_on_host(ranker: Any, X: Any) -> Any:
+    """X, or its array where it is a tensor on the host; ValueError where it is on a device."""
+    if not is_tensor(X):
+        return X
+    if str(X.device) != "cpu":
+        raise ValueError(
+            f"{type(ranker).__name__} needs rows on the host, but X is a tensor on {X.device}. Use "
+            "X.cpu(), or PairwiseRanker or PointwiseRanker, which fit on the device of X."
+        )
+    return X.detach().numpy()
 
 
 def host_array(values: Any) -> Vector:
@@ -171,11 +184,16 @@ def tensor_scores(ranker: Any, X: Any) -> Any:
     from forerank.torch.design import TensorDesign
     from forerank.torch.rows import check_matrix
 
-    where = "arrays" if isinstance(ranker.coef_, np.ndarray) else str(ranker.coef_.device)
-    if where != str(X.device):
+    name, device = type(ranker).__name__, ranker.coef_.device
+    if not is_tensor(X):
         raise ValueError(
-            f"X is a tensor on {X.device}, but the ranker was fitted on {where}. Move X there, or "
-            "fit again with tensors on this device."
+            f"{name} was fitted on tensors on {device}, but X is {type(X).__name__}. Give X as a "
+            "tensor on that device, or use forerank.torch.to_arrays(ranker)."
+        )
+    if X.device != device:
+        raise ValueError(
+            f"{name} was fitted on tensors on {device}, but X is on {X.device}. Move X to that "
+            "device."
         )
     X = check_matrix(X, ranker.n_features_in_)
     return TensorDesign(X).scores(host_array(ranker.coef_)[0]).add_(ranker.intercept_[0])

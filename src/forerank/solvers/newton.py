@@ -104,14 +104,16 @@ def newton(
     problem = Problem.of(objective, units, max_iter).penalised(alpha, progress or Progress())
     zero = units.reference_gradient(objective, units.design)
     reference = float(np.linalg.norm(zero))
-    point = None if design.has_intercept else problem.zero_point(zero)
+    point: Point | None = None
     n_iter, metric = 0, None
     if start is not None:
-        w, point = units.to_standardised(start), None
+        w = units.to_standardised(start)
     elif hessian_is_small(units.design):
         w, metric = _start_from_sample(problem, tol, np.random.default_rng(0))
-        point = None if w.any() else point
+        if not (w.any() or design.has_intercept):
+            point = problem.zero_point(zero)
     else:
+        point = None if design.has_intercept else problem.zero_point(zero)
         w, point, n_iter = _start_from_larger_penalties(problem, tol, reference, point)
     result, _, _ = _iterations(
         problem, w, tol, None, gradient_norm, point=point, reference=reference, of_sample=metric

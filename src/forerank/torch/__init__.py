@@ -10,6 +10,7 @@ from forerank.torch.distributed import AcrossProcesses, gather_rows
 from forerank.torch.functional import combined_loss, pairwise_loss, top_loss
 from forerank.torch.metrics import RankingMetrics
 from forerank.torch.modules import CombinedLoss, PairwiseLoss, TopLoss
+from forerank.torch.rows import to_arrays
 
 __all__ = [
     "AcrossProcesses",
@@ -21,5 +22,6 @@ __all__ = [
     "combined_loss",
     "gather_rows",
     "pairwise_loss",
+    "to_arrays",
     "top_loss",
 ]

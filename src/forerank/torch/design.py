@@ -2,12 +2,12 @@
 
 Numbers by row (scores, gradients, weights of rows) are tensors in double precision on the device of
 X; numbers by column (weights, adjoints) are arrays on the host, which are short. X is never copied,
-but for samples of its rows. Products with float32 data run in float32 over parts of the rows whose
-sums are added in double precision; other sums are in double precision throughout.
+but for samples of its rows, and parts of it in double precision. All sums are in double precision.
+On a GPU with Triton, products with up to 128 columns read X once (`forerank.torch.kernels`); other
+products convert a part of the rows after the other.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from forerank.design import Design
 
 __all__ = ["TensorDesign"]
 
-# Rows of a part of an adjoint: float32 sums over as many rows keep seven digits, and there are
-# enough parts for all units of a processor.
+# Rows of a part of a Gram matrix: enough parts for all units of a GPU.
 _PART = 4096
-# Entries of a copy in double precision (64 MB).
-_COPY = 2**23
+# Entries of a copy in double precision: 64 MB on a device, and what a processor's cache holds on
+# the host (512 KB).
+_COPY, _COPY_ON_HOST = 2**23, 2**16
 # Cost, in the unit of `Design.gram_cost`, of launching the kernels of an iteration on a GPU: with
 # fewer rows than this pays for, a sample saves nothing. About 200,000 rows of 28 columns.
 _SMALL_COST_ON_GPU = 2e7
@@ -32,15 +32,15 @@ _SMALL_COST_ON_GPU = 2e7
 _SAMPLE_ON_GPU = 200_000
 
 
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """Products of float32 tensors without TF32, whatever the user has allowed for networks."""
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+def _gpu_kernels(X: Tensor) -> Any:
+    """The module of GPU kernels, or None where it cannot be used with X."""
+    if X.device.type != "cuda" or torch.version.hip is not None:
+        return None
     try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = allowed
+        from forerank.torch import kernels
+    except ImportError:
+        return None
+    return kernels if X.shape[1] <= kernels.MOST_COLUMNS and X.is_contiguous() else None
 
 
 def _to_host(values: Tensor) -> NDArray[np.float64]:
@@ -72,6 +72,7 @@ class TensorDesign(Design):
         self._mean = np.zeros(d) if mean is None else mean
         self._unit = np.ones(d) if unit is None else unit
         self.n_rows, self.n_columns = X.shape[0], d + intercept
+        self._kernels = _gpu_kernels(X)
         if X.device.type != "cpu":
             self.small_cost = _SMALL_COST_ON_GPU
             self.sample_fraction = min(1 / 8, _SAMPLE_ON_GPU / max(self.n_rows, 1))
@@ -93,50 +94,47 @@ class TensorDesign(Design):
         d = self._X.shape[1]
         by_column = w[:d] / self._unit
         constant = (float(w[d]) if self.has_intercept else 0.0) - float(self._mean @ by_column)
-        with _full_precision():
-            out = self._X @ self._tensor(by_column, self._X.dtype)
-        return out.to(torch.float64).add_(constant)
+        if self._kernels is not None:
+            return self._kernels.scores(self._X, self._tensor(np.append(by_column, constant)))
+        weights = self._tensor(by_column)
+        out = self.zero_scores()
+        for rows, X in self._copies():
+            torch.mv(X, weights, out=out[rows])
+        return out.add_(constant)
 
     def adjoint(self, g: Any) -> Vector:
-        product, total = self._product(g), float(g.sum())
-        return self._completed((product - total * self._mean) / self._unit, total)
+        found = self._product(g) if self._kernels is None else self._kernels.adjoint(self._X, g)
+        product = _to_host(found)
+        total = float(product[-1])
+        return self._completed((product[:-1] - total * self._mean) / self._unit, total)
 
     def _completed(self, by_column: Vector, of_intercept: float) -> Vector:
         return np.append(by_column, of_intercept) if self.has_intercept else by_column
 
-    def _product(self, g: Tensor) -> Vector:
-        """X^T g."""
-        X, n = self._X, self.n_rows
-        whole = n // _PART * _PART
-        g = g.to(X.dtype)
-        total = self._tensor(np.zeros(X.shape[1]))
-        with _full_precision():
-            if whole:
-                parts = X[:whole].reshape(-1, _PART, X.shape[1])
-                # (parts, 1, rows) x (parts, rows, columns): one product for each part.
-                sums = torch.bmm(g[:whole].reshape(-1, 1, _PART), parts)
-                total = total + sums.to(torch.float64).sum(dim=(0, 1))
-            if whole < n:
-                total = total + (g[whole:] @ X[whole:]).to(torch.float64)
-        return _to_host(total)
+    def _product(self, g: Tensor) -> Tensor:
+        """X^T g, and behind it the sum of g."""
+        total = torch.zeros(self._X.shape[1], dtype=torch.float64, device=self._X.device)
+        for rows, X in self._copies():
+            total += g[rows] @ X
+        return torch.cat([total, g.sum().reshape(1)])
 
     def adjoints(self, G: Any) -> Vector:
         return np.stack([self.adjoint(g) for g in G])
 
-    def _copies(self, about: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Ranges of rows with X - about in double precision."""
-        size = max(1, _COPY // max(self._X.shape[1], 1))
-        for begin in range(0, self.n_rows, size):
-            rows = slice(begin, min(begin + size, self.n_rows))
-            yield rows, self._X[rows].to(torch.float64) - about
+    def _copies(self) -> Iterator[tuple[slice, Tensor]]:
+        """Ranges of rows with X in double precision."""
+        for rows in self._row_ranges():
+            yield rows, self._X[rows].to(torch.float64)
 
     def moments(self, g: Any, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
         d = self._X.shape[1]
         about = np.zeros(self.n_columns) if about is None else about
         sums = self._tensor(np.zeros((2, d)))
-        for rows, X in self._copies(self._tensor(self._mean + self._unit * about[:d])):
-            sums[0] += g[rows] @ X
-            sums[1] += g[rows] @ X.square_()
+        centre = self._tensor(self._mean + self._unit * about[:d])
+        for rows, X in self._copies():
+            difference = X - centre
+            sums[0] += g[rows] @ difference
+            sums[1] += g[rows] @ difference.square_()
         total = float(g.sum())
         first, second = _to_host(sums)
         one = 1.0 - about[-1] if self.has_intercept else 1.0
@@ -161,15 +159,22 @@ class TensorDesign(Design):
         return torch.cat([X, X.new_ones(X.shape[0], 1)], dim=1) if self.has_intercept else X
 
     def _row_ranges(self) -> Iterator[slice]:
-        size = max(1, _COPY // self.n_columns)
+        size = max(1, (_COPY if self._X.device.type != "cpu" else _COPY_ON_HOST) // self.n_columns)
         for begin in range(0, self.n_rows, size):
             yield slice(begin, min(begin + size, self.n_rows))
 
     def weighted_gram(self, weight: Any) -> Vector:
-        out = self._tensor(np.zeros((self.n_columns, self.n_columns)))
+        d = self.n_columns
+        out = self._tensor(np.zeros((d, d)))
         for rows in self._row_ranges():
             X = self._standardised_rows(rows)
-            out += X.T @ (weight[rows, None] * X)
+            weighted = weight[rows, None] * X
+            whole = X.shape[0] // _PART * _PART
+            # One product for each part of the rows: a single one would use few units of a GPU.
+            parts = (each[:whole].reshape(-1, _PART, d) for each in (X, weighted))
+            first, second = parts
+            out += torch.bmm(first.transpose(1, 2), second).sum(0)
+            out += X[whole:].T @ weighted[whole:]
         return _to_host(out)
 
     def bin_sums(self, weight: Any, bins: Any, n_bins: int) -> Vector:

@@ -28,13 +28,13 @@ class ExponentialSums:
         """The largest exponent of the lower and of the upper half of each block; 0 for none."""
         pairs, none = self._pairs, -torch.inf
         out = self._exponent.new_full((pairs.n_blocks,), none)
-        block = pairs.block
-        if block is None:
-            block = torch.zeros(self._exponent.shape, dtype=torch.int64, device=out.device)
         halves = []
         for of_half in (~pairs.upper, pairs.upper):
             exponents = torch.where(of_half, self._exponent, none)
-            top = out.scatter_reduce(0, block, exponents, "amax")
+            if pairs.block is None:
+                top = torch.cat([exponents, out]).amax(0, keepdim=True)
+            else:
+                top = out.scatter_reduce(0, pairs.block, exponents, "amax")
             halves.append(torch.where(top > none, top, 0.0))
         return halves[0], halves[1]
 

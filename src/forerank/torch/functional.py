@@ -172,15 +172,11 @@ def top_loss(
     s, y, weight, group = check_rows(scores, y, weight, group)
     positive = y > 0
     w = torch.ones_like(s) if weight is None else weight
-    if group is None:
-        number, n_groups = torch.zeros(s.shape, dtype=torch.int64, device=s.device), 1
-    else:
-        labels, number = torch.unique(group, return_inverse=True)
-        n_groups = labels.numel()
-    threshold, has_negative = _thresholds(s, w * ~positive, number, n_groups, at)
+    groups = _Groups(group)
+    threshold, has_negative = _thresholds(s, w * ~positive, groups, at)
     # A margin of one for rows that do not count: no loss of theirs is infinite.
-    counts = positive & has_negative[number] & (w > 0.0)
-    margin = torch.where(counts, s - threshold[number], 1.0)
+    counts = positive & groups.by_row(has_negative) & (w > 0.0)
+    margin = torch.where(counts, s - groups.by_row(threshold), 1.0)
     losses = torch.where(counts, w * MARGIN_LOSSES[loss](margin), 0.0)
     if reduction == "mean":
         losses = _mean(losses.sum(), (w * counts).sum())
@@ -189,31 +185,56 @@ def top_loss(
     return _in_precision_of(losses, scores)
 
 
+class _Groups:
+    """Sums over groups and their numbers by row; one group, the usual case, has plain sums.
+
+    On a GPU, additions of all rows to one place would wait for each other.
+    """
+
+    def __init__(self, group: Tensor | None) -> None:
+        self.number: Tensor | None = None
+        if group is not None:
+            labels, self.number = torch.unique(group, return_inverse=True)
+            self._n_groups = labels.numel()
+
+    def sums(self, by_row: Tensor) -> Tensor:
+        """The sum of each group."""
+        if self.number is None:
+            return by_row.sum().reshape(1)
+        return by_row.new_zeros(self._n_groups).index_add(0, self.number, by_row)
+
+    def by_row(self, by_group: Tensor) -> Tensor:
+        """The number of each row's group."""
+        return by_group if self.number is None else by_group[self.number]
+
+
 def _thresholds(
-    s: Tensor, of_negatives: Tensor, group: Tensor, n_groups: int, at: str | int | float
+    s: Tensor, of_negatives: Tensor, groups: _Groups, at: str | int | float
 ) -> tuple[Tensor, Tensor]:
     """The threshold T of each group, and whether it has one; `of_negatives` has their weights."""
-    zeros = s.new_zeros(n_groups)
-    weight = zeros.index_add(0, group, of_negatives)
+    weight = groups.sums(of_negatives)
     # The largest weight of each negative in the mean.
     if at == "max":
         caps = (of_negatives > 0.0).to(s.dtype)
     else:
         depth = weight.clamp(max=float(at)) if is_integer(at) else float(at) * weight
-        caps = of_negatives / torch.where(depth > 0.0, depth, 1.0)[group]
+        caps = of_negatives / groups.by_row(torch.where(depth > 0.0, depth, 1.0))
     with torch.no_grad():
         order = torch.argsort(torch.where(of_negatives > 0.0, -s, torch.inf), stable=True)
-        order = order[torch.argsort(group[order], stable=True)] if n_groups > 1 else order
-        cumulated = torch.cumsum(caps[order].clamp(max=1.0), 0)
+        if groups.number is not None:
+            order = order[torch.argsort(groups.number[order], stable=True)]
+        own = caps.clamp(max=1.0)
+        cumulated = torch.cumsum(own[order], 0)
         # What the groups before add up to.
-        per_group = zeros.index_add(0, group, caps.clamp(max=1.0))
-        before = (torch.cumsum(per_group, 0) - per_group)[group[order]]
+        per_group = groups.sums(own)
+        before = groups.by_row(torch.cumsum(per_group, 0) - per_group)
+        before = before if groups.number is None else before[order]
         filled = (cumulated - before).clamp(max=1.0)
+        previous = (cumulated - before - own[order]).clamp(0.0, 1.0)
         share = torch.empty_like(s)
-        previous = (cumulated - before - caps[order].clamp(max=1.0)).clamp(0.0, 1.0)
         share[order] = (filled - previous).clamp(min=0.0)
     products = torch.where(of_negatives > 0.0, share * s, 0.0)
-    return zeros.index_add(0, group, products), weight > 0.0
+    return groups.sums(products), weight > 0.0
 
 
 @torch.compiler.disable

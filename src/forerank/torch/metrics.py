@@ -69,14 +69,17 @@ class RankingMetrics(nn.Module):
 
 def _measures(s: Tensor, positive: Tensor, w: Tensor, k: int) -> dict[str, Tensor]:
     """All measures from one sort; tied rows are one block."""
+    kept = w > 0.0  # rows without weight do not count among the first k
+    s, positive, w = s[kept], positive[kept], w[kept]
     order = torch.argsort(s, descending=True)
     s, positive, w = s[order], positive[order], w[order]
     _, block, size = torch.unique_consecutive(s, return_inverse=True, return_counts=True)
-    zeros = s.new_zeros(size.numel())
+    size = size.to(torch.float64)
+    zeros = torch.zeros_like(size)
     p = zeros.index_add(0, block, torch.where(positive, w, 0.0))
     n = zeros.index_add(0, block, torch.where(positive, 0.0, w))
     tp, fp = torch.cumsum(p, 0), torch.cumsum(n, 0)
-    all_p, all_n = tp[-1], fp[-1]
+    all_p, all_n = p.sum(), n.sum()
     auc = ((tp - 0.5 * p) * n).sum() / (all_p * all_n)
     precision = tp / torch.where(tp + fp > 0.0, tp + fp, 1.0)
     # Rows tied at the end of the first k are taken with equal probability.

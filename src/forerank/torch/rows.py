@@ -1,12 +1,15 @@
 """Rows of a fit as tensors: checks, class numbers, groups, thresholds."""
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["TensorRows", "check_matrix", "prevalence_thresholds", "read_rows"]
+__all__ = ["TensorRows", "check_matrix", "prevalence_thresholds", "read_rows", "to_arrays"]
+
+Ranker = TypeVar("Ranker")
 
 # Largest difference of equal scores, relative to the largest score, as on the host.
 _ROUNDING = 1e-12
@@ -48,6 +51,11 @@ def check_matrix(X: Tensor, n_columns: int | None = None) -> Tensor:
 
 
 def _column(values: Any, name: str, X: Tensor) -> Tensor:
+    if isinstance(values, Tensor) and values.device != X.device:
+        raise ValueError(
+            f"{name} is a tensor on {values.device}, but X is on {X.device}; move both to one "
+            "device."
+        )
     try:
         column = torch.as_tensor(values, device=X.device).detach()
     except (TypeError, ValueError) as error:
@@ -60,13 +68,26 @@ def _column(values: Any, name: str, X: Tensor) -> Tensor:
     return column
 
 
+def _numbered(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels in ascending order, and the number of each row's label.
+
+    Two labels, the usual case, are found without a sort.
+    """
+    number = labels.to(torch.int8) if labels.dtype == torch.bool else labels
+    low, high = torch.aminmax(number)
+    is_high = number == high
+    if bool(low < high) and bool((is_high | (number == low)).all()):
+        return torch.stack([low, high]).to(labels.dtype), is_high.to(torch.int64)
+    return torch.unique(labels, return_inverse=True)
+
+
 def read_rows(X: Tensor, y: Any, sample_weight: Any = None, qid: Any = None) -> TensorRows:
     """The rows of a fit on the device of X."""
     X = check_matrix(X)
     labels = _column(y, "y", X)
     if labels.is_floating_point() and bool(torch.isnan(labels).any()):
         raise ValueError("y contains NaN; leave these rows out.")
-    classes, codes = torch.unique(labels, return_inverse=True)
+    classes, codes = _numbered(labels)
     if classes.numel() < 2:
         raise ValueError(
             f"y has one class only, {classes.tolist()[0]!r}; ranking needs rows of at least two "
@@ -91,14 +112,39 @@ def prevalence_thresholds(
     scores: Tensor, codes: Tensor, weight: Tensor | None, n_classes: int
 ) -> Tensor:
     """Thresholds that give each class as much weight as it has in y, midway between scores."""
-    weight = torch.ones_like(scores) if weight is None else weight
     rounding = _ROUNDING * scores.abs().max()
-    goals = torch.cumsum(scores.new_zeros(n_classes).index_add(0, codes, weight), 0)[:-1]
-    order = torch.argsort(scores)
-    order = order[weight[order] > 0.0]
-    ascending, cumulated = scores[order], torch.cumsum(weight[order], 0)
-    last = torch.searchsorted(cumulated, goals - 1e-9 * goals[-1])
-    below = ascending[last.clamp(max=order.numel() - 1)]
+    ascending, order = torch.sort(scores)
+    if weight is None:
+        # Few classes: additions of all rows to a few places would wait for each other on a GPU.
+        counts = torch.stack([(codes == k).sum() for k in range(n_classes)])
+        last = torch.cumsum(counts, 0)[:-1] - 1
+    else:
+        goals = torch.cumsum(torch.bincount(codes, weight, n_classes), 0)[:-1]
+        kept = weight[order] > 0.0
+        order, ascending = order[kept], ascending[kept]
+        last = torch.searchsorted(torch.cumsum(weight[order], 0), goals - 1e-9 * goals[-1])
+    below = ascending[last.clamp(0, ascending.numel() - 1)]
     next_ = torch.searchsorted(ascending, below + rounding, right=True)
     above = torch.cat([ascending, ascending.new_full((1,), torch.inf)])[next_]
     return torch.where(torch.isinf(above), below, 0.5 * (below + above))
+
+
+def to_arrays(ranker: Ranker) -> Ranker:
+    """A copy of a ranker that was fitted on tensors, with arrays on the host as attributes.
+
+    It scores arrays, and can be written into a model file.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from forerank import PairwiseRanker
+    >>> X = torch.tensor([[1.0], [3.0], [2.0], [0.0]])
+    >>> ranker = PairwiseRanker().fit(X, torch.tensor([0, 1, 1, 0]))
+    >>> to_arrays(ranker).rank(X.numpy())
+    array([1, 2, 0, 3])
+    """
+    out = copy(ranker)
+    for name, value in vars(ranker).items():
+        if isinstance(value, Tensor):
+            setattr(out, name, value.cpu().numpy())
+    return out

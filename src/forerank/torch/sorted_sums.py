@@ -31,9 +31,8 @@ class SortedSums:
         self, pairs: TensorPairs, t: Tensor, degree: int, *, everywhere: bool = False
     ) -> None:
         self._degree, self._everywhere = degree, everywhere
-        order = _sorted_entries(pairs, t)
+        ascending, order = _sorted_entries(pairs, t)
         self._order, self._upper = order, pairs.upper[order]
-        ascending = t[order]
         n = t.numel()
         begin = torch.zeros(n, dtype=torch.int64, device=t.device)
         end = torch.full_like(begin, n)
@@ -137,12 +136,13 @@ def _cumulated(q: Tensor) -> Tensor:
     return out
 
 
-def _sorted_entries(pairs: TensorPairs, t: Tensor) -> Tensor:
-    """Entries sorted by block, then by score."""
-    order = torch.argsort(t)
+def _sorted_entries(pairs: TensorPairs, t: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores and entries sorted by block, then by score."""
+    ascending, order = torch.sort(t)
     if pairs.block is None:
-        return order
-    return order[torch.argsort(pairs.block[order], stable=True)]
+        return ascending, order
+    order = order[torch.argsort(pairs.block[order], stable=True)]
+    return t[order], order
 
 
 def _margin_limit(s: Tensor) -> Tensor:
