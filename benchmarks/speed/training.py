@@ -209,7 +209,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", default="w8a_train,bank,letter,mnist_0")
     parser.add_argument("--methods", help="names of methods, separated by commas")
-    parser.add_argument("--out", default="results/training")
+    parser.add_argument("--out", default="bench-output/training")
     parser.add_argument("--page-only", action="store_true", help="of an earlier run")
     options = parser.parse_args()
     folder = Path(options.out)
