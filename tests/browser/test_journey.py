@@ -107,6 +107,25 @@ def test_presses_without_connection_are_sent_once(browser, shared_server):
     page.context.close()
 
 
+def test_session_that_ended_and_came_back(browser, shared_server):
+    page = open_page(browser, shared_server)
+    n_before = len(events(page))
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    given = read(page, 1)
+    page.wait_for_selector("#blocked")
+    assert "1 decision not saved yet" in page.locator("#saving").inner_text()
+    shown = title(page)
+    page.keyboard.press("r")  # nothing is decided meanwhile
+    assert title(page) == shown
+    page.context.add_cookies(cookies)
+    saved(page)
+    page.wait_for_selector("#blocked", state="detached")
+    taken = events(page)[: len(events(page)) - n_before]
+    assert {event["title"]: event["value"] for event in taken} == given
+    page.context.close()
+
+
 def test_decision_whose_answer_was_lost_is_kept_once(browser, shared_server):
     page = open_page(browser, shared_server)
     n_before = len(events(page))
