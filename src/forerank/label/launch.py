@@ -25,6 +25,8 @@ __all__ = ["SUFFIX", "Page", "add_file", "open_page", "open_project", "project_p
 
 SUFFIX = ".forerank-project"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# Seconds until the ranker is started: first the page has the processor for itself.
+_TRAINING_DELAY = 1.0
 # Most labels: the page has a digit for each.
 _MOST_LABELS = 10
 # Settings that are fixed when reading has begun, and their names in an error.
@@ -307,6 +309,10 @@ class Page:
     _socket: socket.socket
     _thread: threading.Thread | None = None
 
+    def __post_init__(self) -> None:
+        self._timer = threading.Timer(_TRAINING_DELAY, self.service.start_training)
+        self._timer.daemon = True
+
     @property
     def url(self) -> str:
         """The link of the first person."""
@@ -314,7 +320,7 @@ class Page:
 
     def serve(self) -> None:
         """Answer requests until a signal ends the program (Ctrl-C) or `stop` is called."""
-        self.service.start_training()
+        self._timer.start()
         self._server.run(sockets=[self._socket])
 
     def serve_in_thread(self) -> None:
@@ -325,6 +331,9 @@ class Page:
     def stop(self) -> None:
         """End the server and close the project."""
         self._server.should_exit = True
+        self._timer.cancel()
+        if self._timer.ident is not None:
+            self._timer.join()
         if self._thread is not None:
             self._thread.join()
         self._socket.close()
