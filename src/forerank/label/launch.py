@@ -221,6 +221,8 @@ def _update(project: Project, file: Any, team: Sequence[str], given: dict[str, A
         )
         raise ProjectFileError(path, problem)
     begun = next(project.events(), None) is not None
+    if given.get("mode") == "double" and not (team or settings["team"]):
+        raise ProjectFileError(path, "double reading needs a team; give the names of the people")
     for key, value in given.items():
         if key in _FIXED and value != settings[key] and begun:
             problem = f"the {_FIXED[key]} is {settings[key]} and reading has begun; it stays fixed"
@@ -399,6 +401,8 @@ def _page(
     from forerank.label.service import Service
 
     port, tls = listening.getsockname()[1], certfile is not None
+    if tls:
+        _check_certificate(certfile, keyfile)
     names = _names(host)
     shown = f"[{names[0]}]" if ":" in names[0] else names[0]
     base = f"{'https' if tls else 'http'}://{shown}:{port}/"
@@ -411,8 +415,21 @@ def _page(
         }
     service = Service(project)
     app = make_app(service, sessions, hosts=hosts, base_url=base, tls=tls)
-    options = {"ssl_certfile": os.fspath(certfile), "ssl_keyfile": keyfile} if tls else {}
+    options = {"ssl_certfile": certfile, "ssl_keyfile": keyfile} if tls else {}
     return Page(links, service, make_server(app, **options), listening)
+
+
+def _check_certificate(certfile: Any, keyfile: Any) -> None:
+    import ssl
+
+    for file in (certfile, keyfile):
+        with Path(file).open("rb"):
+            pass  # a file that cannot be read is an error with its name
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certfile, keyfile)
+    except ssl.SSLError as error:
+        problem = f"not a certificate and its key as PEM ({error.reason or error})"
+        raise ValueError(f"{certfile}, {keyfile}: {problem}") from None
 
 
 def _names(host: str) -> list[str]:

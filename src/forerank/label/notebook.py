@@ -43,6 +43,11 @@ def label(
     -------
     LabellingPage
         `labels()` has the labels so far, `stop()` ends the page.
+
+    Notes
+    -----
+    The ranker is trained in another process, which imports the main module: a script has to call
+    this below ``if __name__ == "__main__":``, a notebook need not.
     """
     from forerank.label.importing import records_of_frame
 

@@ -409,6 +409,8 @@ def create_project(
             db.executemany(_INSERT_RECORD, records)
             db.execute("COMMIT")
         part.replace(path)
+    except sqlite3.Error as error:
+        raise ProjectFileError(path, f"the project cannot be written ({error})") from None
     finally:
         for suffix in ("", "-wal", "-shm"):
             part.with_name(part.name + suffix).unlink(missing_ok=True)
@@ -436,14 +438,17 @@ def open_reader(path: str | os.PathLike) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+    options: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10}
+    connection = None
     try:
+        connection = sqlite3.connect(path, **options)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise ProjectFileError(path, f"not a project file ({error})") from None
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise ProjectFileError(path, f"the project cannot be opened ({error})") from None
     return connection
 
 
