@@ -116,10 +116,14 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self._wait()
 
-    def close(self):
-        """End the program as Ctrl C does."""
+    def interrupt(self):
+        """Ask the program to end, as Ctrl C does."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
+
+    def close(self):
+        """End the program as Ctrl C does, and wait for that."""
+        self.interrupt()
         self._wait()
 
     def _wait(self):

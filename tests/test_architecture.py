@@ -132,7 +132,7 @@ PUBLIC = {
     """,
     "forerank.active": """
         Audit Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin MissingEstimate
-        PairLossMin PoolRanker audit_order estimate_missing recall_by_confidence
+        PairLossMin PoolRanker audit_order estimate_missing label recall_by_confidence
         Random RankThreshold RankingStable Reading RecallBound Simulation Step
         StoppingRule Strategy StrategyComparison Uncertain compare compare_strategies
         make_strategy paired_t rank_threshold relevance_posterior score_rows simulate

@@ -18,7 +18,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from label_client import Client, label_event
-from label_page import Server, is_relevant, made_records, write_table
+from label_page import Server, write_table
+
+# Words of the made texts, whose frequencies fall as those of a language do (Zipf's law), and words
+# of an abstract.
+VOCABULARY, LENGTH = 60_000, 150
 
 
 def main():
@@ -27,23 +31,23 @@ def main():
     parser.add_argument("--read", type=int, default=200, help="labels before anything is timed")
     parser.add_argument("--labels", type=int, default=60, help="labels that are timed")
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between labels")
-    parser.add_argument("--sentences", type=int, default=15, help="of ten words in an abstract")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(measure(Path(folder), options)))
 
 
 def measure(folder, options):
-    rows = made_records(options.records, options.records // 50, n_sentences=options.sentences)
-    table = write_table(folder / "made.csv", rows)
+    table = write_table(folder / "made.csv", made_records(options.records))
     begin = perf_counter()
     server = Server(table)
     made = perf_counter() - begin
     client = Client(server.links[0])
+    for found in client.get("/api/search?q=asthma&limit=5")["results"]:  # the first relevant ones
+        client.events(label_event(found["id"], 1) | {"screen": "search"})
     queue = client.get("/api/queue?n=20&have=")
     for _ in range(options.read):
         queue = label(client, queue)[1]
-    wait_for_model(client, options.read)
+    wait_for_model(client, options.read + 5)
     acknowledged = [label(client, queue := label_slowly(client, queue, options))[0]
                     for _ in range(options.labels)]  # fmt: skip
     known = [time_to_ranking(client) for _ in range(options.labels // 2)]
@@ -70,6 +74,24 @@ def measure(folder, options):
     }
 
 
+def made_records(n, seed=0):
+    """Records of which one in fifty is about asthma."""
+    rng = np.random.default_rng(seed)
+    shares = 1.0 / np.arange(1, VOCABULARY + 1)
+    limits = np.cumsum(shares / shares.sum())
+    words = np.array([f"word{k}" for k in range(VOCABULARY)])
+    for number in range(n):
+        drawn = np.minimum(np.searchsorted(limits, rng.random(LENGTH)), VOCABULARY - 1)
+        text = words[drawn].tolist()
+        topic = "asthma" if number % 50 == 7 else "study"
+        yield {
+            "title": f"{' '.join(text[:8])} {topic} {number}",
+            "abstract": " ".join([*text, topic, topic]),
+            "year": str(1990 + number % 35),
+            "doi": f"10.1000/made.{number}",
+        }
+
+
 def _ms(seconds, share):
     return round(1000 * float(np.quantile(seconds, share)), 1)
 
@@ -78,7 +100,7 @@ def label(client, reply):
     """Label the first record of the queue; the time until the reply, and the reply."""
     record = reply["queue"][0]
     title = next((each["title"] for each in reply["records"] if each["id"] == record), "")
-    event = label_event(record, int(is_relevant(title)) if title else 0)
+    event = label_event(record, int("asthma" in title))
     begin = perf_counter()
     reply = client.events(event, shown=reply["queue"][1])
     return perf_counter() - begin, reply
@@ -92,7 +114,7 @@ def label_slowly(client, reply, options):
 def wait_for_model(client, n_labels):
     begin = perf_counter()
     while (model := client.events(n=1)["model"])["trained_on"] < n_labels:
-        if perf_counter() - begin > 600:
+        if perf_counter() - begin > 200:
             raise RuntimeError(f"the model was not trained: {model}")
         sleep(0.02)
     return perf_counter() - begin

@@ -26,5 +26,7 @@ def serve(tmp_path_factory):
         return servers[-1]
 
     yield start
+    for server in servers:  # all at once, since each takes a while to end
+        server.interrupt()
     for server in servers:
         server.close()

@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from label_page import go, made_records, open_page, press, read, saved, title
@@ -107,6 +108,25 @@ def test_presses_without_connection_are_sent_once(browser, shared_server):
     page.context.close()
 
 
+def test_session_that_ended_and_came_back(browser, shared_server):
+    page = open_page(browser, shared_server)
+    n_before = len(events(page))
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    given = read(page, 1)
+    page.wait_for_selector("#blocked")
+    assert "1 decision not saved yet" in page.locator("#saving").inner_text()
+    shown = title(page)
+    page.keyboard.press("r")  # nothing is decided meanwhile
+    assert title(page) == shown
+    page.context.add_cookies(cookies)
+    saved(page)
+    page.wait_for_selector("#blocked", state="detached")
+    taken = events(page)[: len(events(page)) - n_before]
+    assert {event["title"]: event["value"] for event in taken} == given
+    page.context.close()
+
+
 def test_decision_whose_answer_was_lost_is_kept_once(browser, shared_server):
     page = open_page(browser, shared_server)
     n_before = len(events(page))
@@ -124,4 +144,76 @@ def test_decision_whose_answer_was_lost_is_kept_once(browser, shared_server):
     assert lost == [200, 200]
     assert {event["title"]: event["value"] for event in taken} == given
     assert len(taken) == len({event["uuid"] for event in taken}) == 2
+    page.context.close()
+
+
+def test_undo_of_an_earlier_sitting(browser, serve):
+    """A label that replaced another one is undone to that one, also after a reload."""
+    server = serve(made_records(60, 12, seed=8))
+    page = open_page(browser, server)
+    first = title(page)
+    press(page, "r")
+    go(page, "h", "History")
+    page.locator(".entries button", has_text="Change").first.click()
+    page.locator(".label-row button.irrelevant").click()
+    page.wait_for_selector(".entries li:nth-child(2)")
+    saved(page)
+    page.reload()
+    page.wait_for_selector(".entries li:nth-child(2)")
+
+    # Without a connection nothing is undone, and the page says so.
+    page.context.set_offline(True)
+    page.keyboard.press("u")
+    page.wait_for_selector(".notice.problem")
+    assert "Nothing was undone" in page.locator(".notice.problem").inner_text()
+    page.context.set_offline(False)
+    page.keyboard.press("u")
+    page.wait_for_selector(".entries li.undone")
+    go(page, "s", "Search")
+    page.locator("#query").fill(first)
+    page.wait_for_selector(".badge.relevant")
+    page.locator("h1").click()
+    page.keyboard.press("u")
+    row = page.locator(".entries li", has=page.get_by_text(first, exact=True))
+    row.locator(".badge.unread").wait_for()
+    page.evaluate("() => { location.hash = 'read'; }")
+    page.wait_for_selector("#screen .record h1")
+    assert title(page) == first
+    page.context.close()
+
+
+def test_hasty_keys_with_a_failing_connection(browser, serve):
+    """Labels, skips and undos in any order leave what a list with push and pop would."""
+    server = serve(made_records(200, 30, seed=7))
+    page = open_page(browser, server)
+    rng = np.random.default_rng(0)
+    done = []
+    for number in range(90):
+        if number % 15 == 5:
+            page.context.set_offline(True)
+        if number % 15 == 12:
+            page.context.set_offline(False)
+        if number % 40 == 39:
+            page.context.set_offline(False)
+            saved(page)
+            page.reload()
+            page.wait_for_selector("#screen .record h1")
+        key = rng.choice(list("riiisuu"))
+        if key != "u":
+            done.append((title(page), {"r": 1, "i": 0, "s": None}[key]))
+            press(page, key)
+        elif done:
+            undone, _ = done.pop()
+            page.keyboard.press("u")
+            page.wait_for_function(
+                "(title) => document.querySelector('#screen h1').innerText === title", arg=undone
+            )
+    page.context.set_offline(False)
+    saved(page)
+    expected = {name: value for name, value in done if value is not None}
+    reply = page.evaluate("() => fetch('api/search?limit=200').then((reply) => reply.json())")
+    labels = {each["title"]: each["mine_label"] for each in reply["results"]}
+    assert {name: value for name, value in labels.items() if value is not None} == expected
+    skipped = {each["title"] for each in reply["results"] if each["status"] == "skipped"}
+    assert skipped == {name for name, value in done if value is None}
     page.context.close()

@@ -4,6 +4,7 @@ import matplotlib.image
 import numpy as np
 
 from commands import run
+from forerank.label.importing import read_records
 from forerank.workflows.demo import compare_rankers, table_rows
 
 
@@ -17,6 +18,18 @@ def test_missing_matplotlib_is_named_with_its_extra(tmp_path, monkeypatch):
     result = run("demo", "-o", tmp_path, "-q", code=2)
     install = "pip install 'forerank[plots]'"
     assert result.stderr == f"forerank: matplotlib is needed for this: {install}\n"
+
+
+def test_the_labelling_page_on_the_documentation(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr("forerank.cli.app.app", lambda words, standalone_mode: called.append(words))
+    run("demo", "--label", "-o", tmp_path)
+    ((command, file),) = called
+    assert command == "label"
+    found = read_records(file)
+    assert len(found.fields) > 300
+    assert {"title", "abstract", "url"} <= found.roles.keys()
+    assert len({record["title"] for record in found.fields}) > 300
 
 
 def test_commands_and_plots(tmp_path):

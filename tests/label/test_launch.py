@@ -134,6 +134,32 @@ def test_opening_again(tmp_path):
     service.close()
 
 
+def test_a_folder_or_a_project_that_cannot_be_written(tmp_path):
+    path = write_csv(tmp_path / "a.csv", titles(3))
+    with pytest.raises(ProjectFileError, match="no folder"):
+        open_project(path, tmp_path / "none" / "a.forerank-project")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ProjectFileError):
+        open_project(path, tmp_path / "folder")
+
+
+def test_certificates_that_are_none(tmp_path):
+    project, _ = open_project(write_csv(tmp_path / "a.csv", titles(3)))
+    wrong = tmp_path / "cert.pem"
+    wrong.write_text("no certificate")
+    with pytest.raises(ValueError, match="not a certificate"):
+        make_page(project, certfile=wrong, keyfile=wrong)
+    with pytest.raises(FileNotFoundError):
+        make_page(Project(project.path), certfile=tmp_path / "none", keyfile=wrong)
+
+
+def test_double_reading_of_one_reader(tmp_path):
+    path = write_csv(tmp_path / "a.csv", titles(3))
+    open_project(path)[0].close()
+    with pytest.raises(ProjectFileError, match="needs a team"):
+        open_project(path, mode="double")
+
+
 def test_names_of_projects(tmp_path):
     assert project_path("x/papers.ris").name == "papers.forerank-project"
     assert project_path("papers.csv.gz").name == "papers.forerank-project"

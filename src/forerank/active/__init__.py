@@ -8,8 +8,12 @@
 - `Budget`, `IrrelevantInARow`, `RecallBound`, `Audit`, `RankingStable`: stopping rules;
 - `estimate_missing`: how many relevant rows may be left, an estimate;
 - `PoolRanker`: the ranker for pools of which few rows are labelled;
+- `label`: a page on which people label the rows of a table (`forerank label` for files);
 - `rank_threshold`, `relevance_posterior`: from scores to a probability of relevance.
 """
+
+from importlib import import_module
+from typing import Any
 
 from forerank.active.comparison import StrategyComparison, compare, compare_strategies
 from forerank.active.estimates import MissingEstimate, estimate_missing
@@ -69,6 +73,7 @@ __all__ = [
     "compare",
     "compare_strategies",
     "estimate_missing",
+    "label",
     "make_strategy",
     "paired_t",
     "rank_threshold",
@@ -77,3 +82,23 @@ __all__ = [
     "score_rows",
     "simulate",
 ]
+
+
+def label(frame: Any, project: Any = None, **options: Any) -> Any:
+    """A page on which the rows of a table are labelled; see `forerank.label.notebook.label`.
+
+    Parameters
+    ----------
+    frame : DataFrame of pandas or polars, or table of pyarrow
+    project : path, optional
+        Where the decisions are kept. Default: a temporary file.
+    **options
+        `strategy`, `target`, `confidence`, `random_state` and `open_browser`.
+
+    Returns
+    -------
+    LabellingPage
+        `labels()` has the labels so far, -1 for rows without one; `stop()` ends the page.
+    """
+    # By name: the page lies above this package, and only this call reaches up.
+    return import_module("forerank.label.notebook").label(frame, project, **options)

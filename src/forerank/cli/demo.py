@@ -10,7 +10,7 @@ from typer import Option
 from forerank.cli import options, output
 from forerank.cli.terminal import escape
 
-EPILOG = options.examples("forerank demo -o demo-output")
+EPILOG = options.examples("forerank demo -o demo-output", "forerank demo --label")
 
 
 def demo(
@@ -18,12 +18,19 @@ def demo(
     out: Annotated[
         Path, Option("--out", "-o", help="The folder for tables, model and plots.")
     ] = Path("demo-output"),
+    label: Annotated[
+        bool,
+        Option("--label", help="Open the labelling page on the documentation of scikit-learn."),
+    ] = False,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit, evaluate, rank and explain on data that come with scikit-learn; then compare rankers."""
     from forerank.workflows.demo import compare_rankers, draw, rankers, table_rows, write_tables
 
+    if label:
+        _label(out)
+        return
     train, new = write_tables(out)
     model, ranked = out / "model.forerank", out / "ranked.csv"
     _run("fit", train, "--target", "diagnosis", "-o", model, "--force")
@@ -42,6 +49,17 @@ def demo(
         table.add_row(*line)
     output.console().print(table)
     output.print_lines(*(f"saved {file}" for file in draw(results, out)))
+
+
+def _label(out: Path) -> None:
+    """Open the labelling page on the documentation of scikit-learn."""
+    from forerank.workflows.demo import write_records
+
+    file = out / "documentation.csv"
+    if not file.exists():
+        write_records(file)
+    output.print_lines("Which of these are about clustering? Label them: r relevant, i irrelevant.")
+    _run("label", file)
 
 
 def _run(*arguments: object) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from forerank.data.archives import Matrix
 from forerank.data.encodings import file_errors, open_bytes
@@ -81,7 +80,7 @@ def read_svmlight(path: Any, zero_based: bool | None = None) -> Matrix:
 
 def _parsed(path: Any, text: bytes, line: int, zero_based: bool) -> Matrix:
     try:
-        X, y, qid = load_svmlight_file(BytesIO(text), query_id=True, zero_based=zero_based)
+        X, y, qid = _load(text, zero_based)
     except _PARSE_ERRORS as error:
         number, shown = _first_bad_line(text, zero_based)
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
@@ -105,7 +104,14 @@ def _first_bad_line(text: bytes, zero_based: bool) -> tuple[int, str]:
 
 def _can_be_parsed(text: bytes, zero_based: bool) -> bool:
     try:
-        load_svmlight_file(BytesIO(text), query_id=True, zero_based=zero_based)
+        _load(text, zero_based)
     except _PARSE_ERRORS:
         return False
     return True
+
+
+def _load(text: bytes, zero_based: bool) -> tuple[Any, Any, Any]:
+    """Matrix, labels and groups of a text."""
+    from sklearn.datasets import load_svmlight_file  # takes a second, which other formats save
+
+    return load_svmlight_file(BytesIO(text), query_id=True, zero_based=zero_based)

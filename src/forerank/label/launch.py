@@ -25,6 +25,8 @@ __all__ = ["SUFFIX", "Page", "add_file", "open_page", "open_project", "project_p
 
 SUFFIX = ".forerank-project"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# Seconds until the ranker is started: first the page has the processor for itself.
+_TRAINING_DELAY = 1.0
 # Most labels: the page has a digit for each.
 _MOST_LABELS = 10
 # Settings that are fixed when reading has begun, and their names in an error.
@@ -219,6 +221,8 @@ def _update(project: Project, file: Any, team: Sequence[str], given: dict[str, A
         )
         raise ProjectFileError(path, problem)
     begun = next(project.events(), None) is not None
+    if given.get("mode") == "double" and not (team or settings["team"]):
+        raise ProjectFileError(path, "double reading needs a team; give the names of the people")
     for key, value in given.items():
         if key in _FIXED and value != settings[key] and begun:
             problem = f"the {_FIXED[key]} is {settings[key]} and reading has begun; it stays fixed"
@@ -307,6 +311,10 @@ class Page:
     _socket: socket.socket
     _thread: threading.Thread | None = None
 
+    def __post_init__(self) -> None:
+        self._timer = threading.Timer(_TRAINING_DELAY, self.service.start_training)
+        self._timer.daemon = True
+
     @property
     def url(self) -> str:
         """The link of the first person."""
@@ -314,7 +322,7 @@ class Page:
 
     def serve(self) -> None:
         """Answer requests until a signal ends the program (Ctrl-C) or `stop` is called."""
-        self.service.start_training()
+        self._timer.start()
         self._server.run(sockets=[self._socket])
 
     def serve_in_thread(self) -> None:
@@ -325,6 +333,9 @@ class Page:
     def stop(self) -> None:
         """End the server and close the project."""
         self._server.should_exit = True
+        self._timer.cancel()
+        if self._timer.ident is not None:
+            self._timer.join()
         if self._thread is not None:
             self._thread.join()
         self._socket.close()
@@ -390,6 +401,8 @@ def _page(
     from forerank.label.service import Service
 
     port, tls = listening.getsockname()[1], certfile is not None
+    if tls:
+        _check_certificate(certfile, keyfile)
     names = _names(host)
     shown = f"[{names[0]}]" if ":" in names[0] else names[0]
     base = f"{'https' if tls else 'http'}://{shown}:{port}/"
@@ -402,8 +415,21 @@ def _page(
         }
     service = Service(project)
     app = make_app(service, sessions, hosts=hosts, base_url=base, tls=tls)
-    options = {"ssl_certfile": os.fspath(certfile), "ssl_keyfile": keyfile} if tls else {}
+    options = {"ssl_certfile": certfile, "ssl_keyfile": keyfile} if tls else {}
     return Page(links, service, make_server(app, **options), listening)
+
+
+def _check_certificate(certfile: Any, keyfile: Any) -> None:
+    import ssl
+
+    for file in (certfile, keyfile):
+        with Path(file).open("rb"):
+            pass  # a file that cannot be read is an error with its name
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certfile, keyfile)
+    except ssl.SSLError as error:
+        problem = f"not a certificate and its key as PEM ({error.reason or error})"
+        raise ValueError(f"{certfile}, {keyfile}: {problem}") from None
 
 
 def _names(host: str) -> list[str]:

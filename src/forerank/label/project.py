@@ -443,13 +443,16 @@ def _check_header(path: Path) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+    options: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10}
+    connection = None
     try:
+        connection = sqlite3.connect(path, **options)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.DatabaseError as error:
-        connection.close()
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
         raise ProjectFileError(path, f"the project cannot be written to ({error})") from None
     return connection
 

@@ -2,8 +2,10 @@
 cross-validation.
 """
 
+import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from inspect import getdoc
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -27,7 +29,19 @@ from forerank.plots.curves import (
     mean_roc,
 )
 
-__all__ = ["RankerResult", "compare_rankers", "draw", "rankers", "table_rows", "write_tables"]
+__all__ = [
+    "RankerResult",
+    "compare_rankers",
+    "draw",
+    "rankers",
+    "table_rows",
+    "write_records",
+    "write_tables",
+]
+
+# Characters of the texts of `write_records`: about a long abstract.
+_LONGEST_TEXT = 1500
+_SITE = "https://scikit-learn.org/stable/modules/generated/"
 
 
 @dataclass
@@ -47,6 +61,34 @@ class RankerResult:
         """Labels, scores and fold numbers of all rows."""
         fold = np.repeat(np.arange(len(self.y)), [y.size for y in self.y])
         return np.concatenate(self.y), np.concatenate(self.scores), fold
+
+
+def write_records(path: Path) -> Path:
+    """Write the documentation of scikit-learn's classes and functions as records to label: title,
+    abstract, module and address of each, in a random order.
+    """
+    from sklearn.utils.discovery import all_estimators, all_functions
+
+    rows = {}
+    for name, item in [*all_estimators(), *all_functions()]:
+        lines = (getdoc(item) or "").strip().partition("\n")
+        if lines[0] and lines[2].strip():
+            module = ".".join(part for part in item.__module__.split(".") if part[0] != "_")
+            text = " ".join(lines[2].split())[:_LONGEST_TEXT]
+            rows[module, name] = [
+                f"{name}: {lines[0]}",
+                text,
+                module,
+                f"{_SITE}{module}.{name}.html",
+            ]
+    order = np.random.default_rng(0).permutation(len(rows))
+    made = list(rows.values())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["title", "abstract", "module", "url"])
+        writer.writerows(made[row] for row in order)
+    return path
 
 
 def write_tables(directory: Path) -> tuple[Path, Path]:

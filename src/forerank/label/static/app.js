@@ -271,6 +271,7 @@ class App {
   #blocked() {
     byId("blocked")?.remove();
     const { blocked, outbox } = this.store;
+    byId("bar").inert = Boolean(blocked);
     if (!blocked) return;
     const words = blocked === "expired"
       ? [h("h2", {}, "This page needs its link"), ...linkWords(),
@@ -279,7 +280,7 @@ class App {
         h("p", {}, "This browser has opened another person’s link. Open your own link again, or use"
           + " another browser for each person.")];
     const kept = outbox.size
-      ? h("p", {}, `${counted(outbox.size, "decision")} not saved yet; they are kept in this browser.`) : "";
+      ? h("p", {}, `${counted(outbox.size, "decision")} not saved yet, kept in this browser.`) : "";
     byId("notices").append(h("div", { id: "blocked", class: "notice problem", role: "alert" },
       h("div", {}, words, kept)));
   }
@@ -334,8 +335,9 @@ function stored(name) {
 }
 
 function linkWords() {
-  return [h("p", {}, "The session has ended, or this address was opened without its link. Open the"
-    + " link that the program printed when it started, or the one that you were sent.")];
+  return [h("p", {}, "The session has ended, or this address was opened without its link. A link"
+    + " opens once: start the program again, which prints a new one, or ask the owner of the"
+    + " project.")];
 }
 
 new App().start();

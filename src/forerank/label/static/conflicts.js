@@ -27,7 +27,15 @@ export class ConflictsScreen {
     stopTexts(this.root);
   }
 
+  changed(what) {
+    // A list in which somebody is at work stays as it is.
+    const { conflicts } = this.store.state.counts;
+    const atWork = this.list.contains(document.activeElement);
+    if (what === "counts" && conflicts !== this.seen && !atWork) this.load();
+  }
+
   async load() {
+    this.seen = this.store.state.counts.conflicts;
     let conflicts;
     try {
       ({ conflicts } = await request("api/conflicts"));

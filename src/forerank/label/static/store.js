@@ -270,6 +270,12 @@ export class Store extends EventTarget {
   /** Undo of decisions from before this page was opened: what they had replaced, the server knows. */
   async #undoPast(group, screen) {
     const contents = await this.#contents(group);
+    try {
+      await this.saved();
+    } catch (error) {
+      this.done.push(group);
+      throw error;
+    }
     const relevant = [...contents.values()]
       .filter((record) => this.isRelevant(record.mine.label)).map((record) => record.id);
     for (const { record, uuid: id } of [...group].reverse()) {
