@@ -55,11 +55,15 @@ def test_journey_by_keyboard(browser, serve):
 
     # Search, and label out of turn.
     page.keyboard.press("/")
-    page.keyboard.type("asthma")
-    page.wait_for_function("() => document.querySelector('.entry-title')?.innerText.match(/./)")
-    page.locator("#status").select_option("unread")
+    with page.expect_response(lambda reply: "q=asthma&status=&" in reply.url):
+        page.keyboard.type("asthma")
+    with page.expect_response(lambda reply: "q=asthma&status=unread" in reply.url):
+        page.locator("#status").select_option("unread")
     found = page.locator(".entries .entry-title").first
-    page.wait_for_function("() => document.querySelectorAll('.entries .badge.unread').length > 0")
+    page.wait_for_function(
+        "() => document.querySelector('.entries .badge')"
+        " && !document.querySelector('.entries .badge:not(.unread)')"
+    )
     page.locator("#query").focus()
     page.keyboard.press("ArrowDown")
     searched = found.inner_text()
@@ -112,8 +116,10 @@ def test_session_that_ended_and_came_back(browser, shared_server):
     page = open_page(browser, shared_server)
     n_before = len(events(page))
     cookies = page.context.cookies()
-    page.context.clear_cookies()
+    page.context.set_offline(True)
     given = read(page, 1)
+    page.context.clear_cookies()
+    page.context.set_offline(False)
     page.wait_for_selector("#blocked")
     assert "1 decision not saved yet" in page.locator("#saving").inner_text()
     shown = title(page)
