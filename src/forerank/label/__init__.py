@@ -6,7 +6,8 @@
 - `assignments`: which record goes to whom, and in which order records were assigned;
 - `features`, `worker`, `trainer`: the ranker, in a process of its own;
 - `service`: all of these behind one thread, which alone writes;
+- `views`, `downloads`: what a person may see, as JSON and as files;
 - `panel`: recall reached so far, and what is left to read;
 - `server`, `security`, `static`: the page;
-- `launch`: from a file to an open page.
+- `launch`: from a file to an open page; `notebook`: the same from a table.
 """
