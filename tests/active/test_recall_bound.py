@@ -317,3 +317,52 @@ def test_audit_before_its_start_and_its_order():
     order = audit_order([7, 3, 5], seed=1)
     assert sorted(order) == [3, 5, 7]
     assert np.array_equal(order, audit_order([5, 7, 3], seed=1))
+
+
+def _worst_error(rule, n_relevant, n_irrelevant):
+    """The largest probability of a wrong stop when records come in random order and somebody who
+    knows all labels decides records out of order, at the worst times.
+    """
+    n = n_relevant + n_irrelevant
+
+    @cache
+    def value(before, finds, run, searched_finds, searched):
+        # In the order: `before` irrelevant ones before the last find, `finds`, and `run` after it.
+        left = n_relevant - finds - searched_finds, n_irrelevant - before - run - searched
+        relevant = np.repeat([False, True, False], [before, finds, run])
+        reading = Reading(
+            n, relevant, known_relevant=searched_finds, out_of_order=searched_finds + searched
+        )
+        if rule.reason(reading) is not None:
+            return float(finds + searched_finds < rule.target * n_relevant - 1e-9)
+        if not any(left):
+            return 0.0
+        drawn = 0.0
+        if left[0]:
+            found = value(before + run, finds + 1, 0, searched_finds, searched)
+            drawn += left[0] / sum(left) * found
+        if left[1]:
+            drawn += left[1] / sum(left) * value(before, finds, run + 1, searched_finds, searched)
+        options = [drawn]
+        if left[0]:
+            options.append(value(before, finds, run, searched_finds + 1, searched))
+        if left[1]:
+            options.append(value(before, finds, run, searched_finds, searched + 1))
+        return max(options)
+
+    return value(0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("target", "confidence"), [(0.5, 0.5), (0.7, 0.6), (0.9, 0.8)])
+@pytest.mark.parametrize("n_relevant", [1, 2, 3, 5])
+def test_records_decided_out_of_order(target, confidence, n_relevant):
+    rule = RecallBound(target, confidence)
+    assert _worst_error(rule, n_relevant, 9) <= 1.0 - confidence + 1e-12
+
+
+def test_records_decided_out_of_order_cannot_be_missing():
+    reading = Reading(10, np.zeros(4, dtype=bool), known_relevant=2, out_of_order=6)
+    assert RecallBound().lower_bound(reading) == 1.0
+    assert RecallBound().records_to_go(reading) == 0
+    some = Reading(10, np.zeros(4, dtype=bool), known_relevant=2, out_of_order=4)
+    assert RecallBound().records_to_go(some) == 2

@@ -55,6 +55,9 @@ class Reading:
     undecided : array of bool, optional
         Records of `relevant` that were read without a decision. They keep their place in the order,
         and recall bounds count them as relevant and not found.
+    out_of_order : int, default=0
+        Records of the n_records that were decided but not read in the order, such as those that
+        somebody searched for. The relevant ones are counted in `known_relevant`.
     """
 
     n_records: int
@@ -62,9 +65,11 @@ class Reading:
     agreement: list[float] = field(default_factory=list)
     known_relevant: int = 0
     undecided: Mask | None = None
+    out_of_order: int = 0
 
     def __post_init__(self) -> None:
         check_number("known_relevant", self.known_relevant, low=0, integer=True)
+        check_number("out_of_order", self.out_of_order, low=0, integer=True)
         if self.undecided is not None and np.shape(self.undecided) != np.shape(self.relevant):
             raise ValueError(
                 f"undecided has shape {np.shape(self.undecided)} and relevant has shape "
@@ -156,13 +161,15 @@ class IrrelevantInARow(_Counted):
 @dataclass(frozen=True)
 class _State:
     """What a recall bound takes from a reading: finds with those known, records that count as
-    relevant and not found, and unread records right after the last of either, and now.
+    relevant and not found, and unread records right after the last of either, and now. Of the
+    unread ones, those that were decided out of order cannot be missing.
     """
 
     found: int
     undecided: int
     at_last_find: int
     unread: int
+    out_of_order: int
 
     @classmethod
     def of(cls, reading: Reading, start: int = 0) -> "_State":
@@ -174,7 +181,8 @@ class _State:
         unread = reading.n_records - read
         run = min(_irrelevant_at_end(relevant | open_), read - start)
         found = int(np.count_nonzero(relevant)) + reading.known_relevant
-        return cls(found, int(np.count_nonzero(open_)), unread + run, unread)
+        n_open = int(np.count_nonzero(open_))
+        return cls(found, n_open, unread + run, unread, reading.out_of_order)
 
     def lower_bound(self, unread: int, target: float, confidence: float) -> float:
         """The bound of the recall after irrelevant records until `unread` ones are left.
@@ -183,10 +191,11 @@ class _State:
         with all of them is rejected with every number between (docs/maths/stopping.md).
         """
         counted = self.found + self.undecided
-        most = counted + max(
+        missing = max(
             most_missing(k, self.at_last_find, unread, target=target, delta=1.0 - confidence)
             for k in {self.found, counted}
         )
+        most = counted + min(missing, max(unread - self.out_of_order, 0))
         return self.found / most if most else 1.0
 
 
@@ -235,7 +244,8 @@ class RecallBound(StoppingRule):
             bound = state.lower_bound(unread, self.target, self.confidence)
             return bound >= self.target - ROUNDING
 
-        return state.unread - largest_unread(stops, state.unread)
+        left = max(largest_unread(stops, state.unread), state.out_of_order)
+        return max(state.unread - left, 0)
 
     def reason(self, reading: Reading) -> str | None:
         bound = self.lower_bound(reading)

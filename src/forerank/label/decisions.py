@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._typing import Index
+from forerank._typing import Index, Mask
 from forerank.label.project import Event
 
 __all__ = ["CONFLICT", "DECIDED", "HALF", "SKIPPED", "STATUS_NAMES", "UNREAD", "Decisions"]
@@ -64,6 +64,11 @@ class Decisions:
         self._readers: dict[int, set[int]] = defaultdict(set)
         self._records: dict[int, set[int]] = defaultdict(set)
         self._n_labelled: dict[int, int] = defaultdict(int)
+
+    @property
+    def known(self) -> Mask:
+        """Whether the file of each record had a label."""
+        return self._known >= 0
 
     @property
     def n_records(self) -> int:

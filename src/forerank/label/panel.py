@@ -5,8 +5,9 @@ since the stopping rules import scikit-learn and compiled functions.
 
 Labels are counted in the order in which records were assigned, up to the first record that is
 leased, in conflict or half read (`Assignments.completed`). Skipped records keep their places and
-count as relevant and not found. Records labelled out of turn, or before the reading began, are
-known besides.
+count as relevant and not found. Records labelled before the reading began are known besides. Those
+labelled out of turn count as found where they are relevant, and stay among the records from which
+the others were drawn (docs/maths/stopping.md).
 """
 
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Snapshot:
     Attributes
     ----------
     status, label : array of shape (n_records,)
+    known : array of bool
+        Records whose labels were in the file.
     sequence : array of int
         Records in the order of their assignments.
     completed : array of int
@@ -61,6 +64,7 @@ class Snapshot:
 
     status: NDArray[np.int8]
     label: NDArray[np.int8]
+    known: Mask
     sequence: Index
     completed: Index
     start: int
@@ -86,6 +90,7 @@ def snapshot(service: "Service", person: int | None = None) -> Snapshot:
     return Snapshot(
         decisions.status.copy(),
         decisions.label.copy(),
+        decisions.known,
         sequence,
         completed,
         start,
@@ -116,13 +121,15 @@ def _reading(taken: Snapshot) -> "tuple[Reading, RecallBound]":
         return audited, Audit(**options, start=before.size)
     in_order = np.zeros(relevant.size, dtype=bool)
     in_order[taken.sequence - 1] = True
-    known = decided & ~in_order
+    elsewhere = decided & ~in_order
+    known = elsewhere & taken.known
     order = taken.completed - 1
     reading = Reading(
         relevant.size - int(np.count_nonzero(known)),
         relevant[order],
-        known_relevant=int(np.count_nonzero(known & relevant)),
+        known_relevant=int(np.count_nonzero(elsewhere & relevant)),
         undecided=~decided[order],
+        out_of_order=int(np.count_nonzero(elsewhere & ~known)),
     )
     # A run of irrelevant records says nothing about records that were added later.
     rule = Audit(**options, start=taken.start) if taken.start else RecallBound(**options)
