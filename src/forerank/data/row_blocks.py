@@ -236,9 +236,6 @@ class BlockReader:
         self._width = width
         self._largest = max(n for n, _, _ in shapes) * width
 
-    def close(self) -> None:
-        """Nothing is left open between two passes."""
-
     def __iter__(self) -> Iterator[Rows]:
         buffers = []
         if self._dtype is not None:
@@ -263,7 +260,7 @@ class BlockReader:
 
     def _dense(self, file: BinaryIO, n: int, buffer: NDArray) -> NDArray:
         block = buffer[: n * self._width]
-        view, done = memoryview(block).cast("B"), 0
+        view, done = block.view(np.uint8).data, 0
         while done < len(view):
             read = file.readinto(view[done:])  # type: ignore[attr-defined]
             if not read:

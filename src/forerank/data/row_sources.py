@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forerank._text import listed
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import to_frame
-from forerank.data.readers import check_columns, iter_table
+from forerank.data.readers import check_columns, iter_batches, iter_table
 from forerank.exceptions import DataFileError
 
 __all__ = ["ArraySource", "Batch", "TableSource", "find_files", "open_source"]
@@ -104,7 +104,11 @@ class TableSource:
             yield from _arrow_frames(self._data, columns)
             return
         for path in self.files:
-            yield from iter_table(path, columns=columns, **self._reading)
+            if file_kind(path, self._reading.get("format")) in ("csv", "tsv"):
+                yield from iter_table(path, columns=columns, **self._reading)
+            else:
+                for batch in iter_batches(path, columns=columns, **self._reading):
+                    yield _frame_of(batch)
 
     def wanted(self) -> list[str]:
         """All columns that are read."""
@@ -158,8 +162,18 @@ def _arrow_frames(data: Any, columns: Sequence[str] | None) -> Iterator[Any]:
     stream = data() if callable(data) else data
     reader = pa.RecordBatchReader.from_stream(stream)
     for batch in reader:
-        table = pa.Table.from_batches([batch])
-        yield to_frame(table if columns is None else table.select(list(columns)))
+        yield _frame_of(batch if columns is None else batch.select(list(columns)))
+
+
+def _frame_of(batch: Any) -> Any:
+    """A batch as a frame; true and false stay truth values, which are numbers here."""
+    import pyarrow as pa
+
+    frame = to_frame(pa.Table.from_batches([batch]))
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if pa.types.is_boolean(field.type):
+            frame[field.name] = column.to_pandas()
+    return frame
 
 
 def _words(frame: Any) -> list[str]:

@@ -123,6 +123,7 @@ class RowStream:
         self.has_names = isinstance(source, TableSource)
         self.bytes_read = self.n_passes = 0
         self._spool: SpoolDirectory | None = None
+        self._writer: BlockWriter | None = None
         self._reader: BlockReader | None = None
         self._signature = self._signatures()
 
@@ -137,11 +138,11 @@ class RowStream:
 
     def close(self) -> None:
         """Remove the spool; the next fit scans again."""
-        if self._reader is not None:
-            self._reader.close()
+        if self._writer is not None:
+            self._writer.close()
         if self._spool is not None:
             self._spool.close()
-        self._spool, self._reader = None, None
+        self._spool, self._writer, self._reader = None, None, None
         self.__dict__.pop("scan", None)
 
     @property
@@ -194,7 +195,7 @@ class RowStream:
         yield from maker.rest()
 
     def _scanned(self) -> Scan:
-        labels, writer = Labels(), self._new_writer()
+        labels, self._writer = Labels(), self._new_writer()
         moments: ColumnMoments | None = None
         sample: RowSample | None = None
         n_groups = n_unpaired = n_unpaired_rows = 0
@@ -209,14 +210,12 @@ class RowStream:
                 n_groups += counts[0]
                 n_unpaired += counts[1]
                 n_unpaired_rows += counts[2]
-            if writer is not None:
-                writer = self._written(writer, rows)
+            self._write(rows)
             progress.add(rows.n_rows * max(len(self.columns), 1) * 4)
         if moments is None or sample is None:
             raise DataFileError(self._source.name, "there are no rows")
         labels.refuse_split_groups(self._source.name)
-        if writer is not None:
-            self._reader = writer.reader()
+        self._write(None)
         classes, order = labels.sorted()
         by_class = np.argsort(order)
         moments = _permuted(moments, by_class)
@@ -246,11 +245,11 @@ class RowStream:
         self._spool = SpoolDirectory()
         source = self._source
         in_place = source if isinstance(source, ArraySource) else None
-        writer = BlockWriter(self._spool.path, in_place)
         known = sum(size for _, size, _ in self._signature)
         if in_place is None and known > self._spool.free_bytes():
-            return self._without_spool()
-        return writer
+            self._without_spool()
+            return None
+        return BlockWriter(self._spool.path, in_place)
 
     def _without_spool(self) -> None:
         """Give the spool up."""
@@ -262,15 +261,22 @@ class RowStream:
         self._spool.close()
         self._spool = None
 
-    def _written(self, writer: BlockWriter, rows: Rows) -> BlockWriter | None:
+    def _write(self, rows: Rows | None) -> None:
+        """Write a block to the spool, or finish it; where the disk is full, give it up."""
+        writer = self._writer
+        if writer is None:
+            return
         try:
-            writer.write(rows)
+            if rows is None:
+                self._reader, self._writer = writer.reader(), None
+            else:
+                writer.write(rows)
         except OSError as error:
             writer.close()
+            self._writer = None
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
-            return self._without_spool()  # type: ignore[func-returns-value]
-        return writer
+            self._without_spool()
 
     def blocks(self) -> Iterator[Rows]:
         """One pass over all rows, with class numbers of `classes`; a block is valid until the next
@@ -337,11 +343,12 @@ def _padded(moments: ColumnMoments, n_classes: int) -> ColumnMoments:
     more = n_classes - moments.weight.size
     if not more:
         return moments
-    wide = (np.pad(each, ((0, more), (0, 0))) for each in (moments.first, moments.second))
-    stored = np.pad(moments.stored, ((0, more), (0, 0)))
-    return ColumnMoments(
-        moments.about, np.pad(moments.weight, (0, more)), *wide, stored, moments.n_rows
+    first, second, stored = (
+        np.pad(each, ((0, more), (0, 0)))
+        for each in (moments.first, moments.second, moments.stored)
     )
+    weight = np.pad(moments.weight, (0, more))
+    return ColumnMoments(moments.about, weight, first, second, stored, moments.n_rows)
 
 
 def _permuted(moments: ColumnMoments, classes: NDArray) -> ColumnMoments:

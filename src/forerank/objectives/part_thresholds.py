@@ -45,7 +45,9 @@ class ClassScores:
 
     @staticmethod
     def _centres(table: HingeTable) -> Vector:
-        return (table.first + np.arange(len(table.cells)) + 0.5) * 2.0**-table.bits
+        return np.asarray(
+            (table.first + np.arange(len(table.cells)) + 0.5) * 2.0**-table.bits, float
+        )
 
     def thresholds(self, ascending: NDArray[np.integer]) -> Vector:
         """Scores between classes, from the lowest to the highest of `ascending`, midway between
