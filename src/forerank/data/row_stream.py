@@ -33,7 +33,7 @@ __all__ = ["RowStream", "Scan", "open_rows", "parse_bytes"]
 
 # Bytes of a block of rows, and of the sample, as shares of the memory; at most so many bytes and
 # rows: larger blocks are not faster, and a larger sample costs more than the passes it saves.
-_BLOCK_SHARE, _LARGEST_BLOCK = 1 / 64, 2**23
+_BLOCK_SHARE, _LARGEST_BLOCK = 1 / 64, 2**24
 _SAMPLE_SHARE, _LARGEST_SAMPLE = 1 / 16, 2**18
 # Seconds between two lines on the progress of a pass.
 _SECONDS_PER_LINE = 0.5

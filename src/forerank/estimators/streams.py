@@ -11,7 +11,7 @@ from forerank._typing import Vector
 from forerank._validation import stacklevel_outside
 from forerank.graphs import lowest_first
 from forerank.objectives.part_thresholds import ClassScores
-from forerank.objectives.parts import PairParts, Point, PointParts
+from forerank.objectives.parts import Evaluation, PairParts, Point, PointParts
 from forerank.solvers import Progress, SolverResult
 from forerank.solvers.partwise import PartwiseProblem, minimise_parts
 from forerank.solvers.path import Solve
@@ -61,8 +61,13 @@ def _read(ranker: Any, rows: Any, *given: Any) -> Any:
 
 
 def _solver(
-    ranker: Any, problem: PartwiseProblem, start: Vector | None
+    ranker: Any, problem: PartwiseProblem, start: Vector | None, latest: list[Any]
 ) -> Callable[[Progress], SolverResult]:
+    """The solver; `latest` gets the last point and the evaluation there."""
+
+    def keep(w: Vector, metric: Any, point: Point, here: Any) -> None:
+        latest[:] = point, here
+
     def run(progress: Progress) -> SolverResult:
         return minimise_parts(
             problem,
@@ -71,6 +76,7 @@ def _solver(
             tol=ranker.tol,
             max_iter=ranker.max_iter,
             progress=progress,
+            after_evaluation=keep,
         )
 
     return run
@@ -101,8 +107,10 @@ def prepare_stream_pairs(ranker: Any, rows: Any, *given: Any) -> Solve:
     problem = PartwiseProblem(parts, rows.over_parts, scan.moments, scan.sample)
 
     def solve(previous: Sequence[Vector] = ()) -> SolverResult:
-        result = ranker._run_solver(_solver(ranker, problem, ranker._start(previous)))
-        _set_thresholds(ranker, rows, scan)
+        latest: list[Any] = []
+        run = _solver(ranker, problem, ranker._start(previous), latest)
+        result = ranker._run_solver(run)
+        _set_thresholds(ranker, rows, scan, *latest)
         penalty = 0.5 * ranker.alpha * float(result.w @ result.w)
         ranker._set_wmw_bound(max(result.objective - penalty, 0.0), ranker.loss)
         return result
@@ -122,23 +130,21 @@ def _warn_unpaired(scan: Any) -> None:
         )
 
 
-def _set_thresholds(ranker: Any, rows: Any, scan: Any) -> None:
+def _set_thresholds(ranker: Any, rows: Any, scan: Any, point: Point, here: Evaluation) -> None:
     """Set intercept and thresholds as for rows in memory; from the sample where scores are too far
     apart for tables.
     """
-    coef, n_classes = ranker.coef_[0], scan.classes.size
-    mean = scan.moments.units(PairParts(ranker.loss, n_classes), False)[0]
-    point = Point(coef, mean, np.ones(coef.size))
-    scores = ClassScores(point, n_classes, rows.over_parts)
+    n_classes, shift = scan.classes.size, float(point.mean @ ranker.coef_[0])
+    scores = ClassScores(point, n_classes, rows.over_parts, here.tables)
     if scores.overflows:
         sample = scan.sample
-        s = point.design(sample).scores(coef) + float(mean @ coef)
+        s = point.design(sample).scores(point.w) + shift
         ranker._set_thresholds(s, sample.codes, sample.weight)
         return
     ascending = np.arange(n_classes)
     if ranker.graph not in (None, "order", "chain", "bipartite"):
         ascending = lowest_first(ranker._edges() or [], scores.means())
-    thresholds = scores.thresholds(ascending) + float(mean @ coef)
+    thresholds = scores.thresholds(ascending) + shift
     ranker._ascending, ranker.intercept_, ranker.thresholds_ = ascending, np.zeros(1), thresholds
     if n_classes == 2:
         ranker.intercept_, ranker.thresholds_ = -thresholds, np.zeros(1)
@@ -168,6 +174,6 @@ def prepare_stream_points(ranker: Any, rows: Any, *given: Any) -> Solve:
 
     def solve(previous: Sequence[Vector] = ()) -> SolverResult:
         start = ranker._start(previous, intercept=intercept)
-        return ranker._run_solver(_solver(ranker, problem, start), intercept=intercept)
+        return ranker._run_solver(_solver(ranker, problem, start, []), intercept=intercept)
 
     return solve

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Vector
-from forerank.objectives.parts import OverParts, PairParts, Point, part_scores, part_tables
+from forerank.objectives.parts import (
+    OverParts,
+    PairParts,
+    Point,
+    Tables,
+    part_scores,
+    part_tables,
+)
 from forerank.pairsums.cells import CellRequest, HingeTable
 
 __all__ = ["ClassScores"]
@@ -20,15 +27,18 @@ _ROUNDING = 1e-12
 
 
 class ClassScores:
-    """Tables of the scores of every class at a point.
+    """Tables of the scores of every class at a point; `tables` are used where they have cells.
 
     `overflows` is set where scores are too far apart for tables.
     """
 
-    def __init__(self, point: Point, n_classes: int, over_parts: OverParts) -> None:
+    def __init__(
+        self, point: Point, n_classes: int, over_parts: OverParts, tables: Tables | None = None
+    ) -> None:
         self._point, self._over_parts = point, over_parts
         parts = PairParts("squared_hinge", n_classes)
-        tables = over_parts(partial(part_tables, point=point, parts=parts))
+        if tables is None or not isinstance(tables[0], HingeTable):
+            tables = over_parts(partial(part_tables, point=point, parts=parts))
         self._whole: HingeTable = sum(tables[1:], start=tables[0])
         self.overflows = self._whole.overflows
         self._tables = [table.at_bits(self._whole.bits) for table in tables]
