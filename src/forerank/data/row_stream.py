@@ -201,7 +201,7 @@ class RowStream:
         """Blocks of rows with the class numbers of `labels`; groups are complete within a block."""
         share = min(int(self._memory * _BLOCK_SHARE), _LARGEST_BLOCK)
         maker = BlockMaker(labels, share, self._source.name, self.columns, self.grouped)
-        for batch in self._source.batches():
+        for batch in prefetched(self._source.batches(), depth=1):
             yield from maker.add(batch)
         yield from maker.rest()
 
