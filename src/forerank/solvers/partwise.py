@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Vector
+from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.part_columns import ColumnMoments
 from forerank.objectives.parts import (
@@ -32,8 +33,10 @@ from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_b
 
 __all__ = ["PartwiseProblem", "minimise_parts"]
 
-# Columns up to which a Hessian over the sample is used (8 MB); a diagonal beyond.
+# Columns up to which a Hessian over the sample is computed (8 MB); beyond, conjugate gradients
+# solve with it to this residual in at most so many products with the sample, which are in memory.
 _MOST_COLUMNS = 1000
+_CG_ACCURACY, _MOST_PRODUCTS = 1e-3, 200
 # Tolerance of the fit on the sample, relative to its sampling error, and the least one.
 _SAMPLE_TOL, _LEAST_SAMPLE_TOL = 0.1, 1e-7
 # Decrease that may still be predicted at the end, as in Newton's method, relative to tol times the
@@ -107,6 +110,41 @@ def minimise_parts(
     return _Iterations(problem, alpha, tol, progress or Progress(), after_evaluation).run(
         start, max_iter
     )
+
+
+class _SampleMetric(Metric):
+    """The Hessian over a sample as products, with a preconditioner on its diagonal."""
+
+    def __init__(
+        self, here: Any, design: Design, diagonal: Vector, least: Vector, penalty: Vector
+    ) -> None:
+        self._own_diagonal = diagonal.copy()
+        super().__init__(diagonal, least, penalty)
+        self._here, self._design = here, design
+
+    def _inverse(self, r: Vector) -> Vector:
+        """By conjugate gradients."""
+        p, residual = np.zeros(r.size), r.copy()
+        z = residual / self._diagonal
+        direction, rz = z.copy(), float(residual @ z)
+        goal = _CG_ACCURACY * float(np.linalg.norm(r))
+        # Where the sample has no curvature, the diagonal keeps the matrix definite.
+        missing = np.maximum(self._hessian - self._own_diagonal, 0.0)
+        for _ in range(_MOST_PRODUCTS):
+            scores = self._design.scores(direction)
+            product = self._design.adjoint(self._here.curvature_product(scores))
+            product += (self._penalty + missing) * direction
+            curvature = float(direction @ product)
+            if not curvature > 0.0:
+                break
+            p += (rz / curvature) * direction
+            residual -= (rz / curvature) * product
+            if np.linalg.norm(residual) <= goal:
+                break
+            z = residual / self._diagonal
+            rz, previous = float(residual @ z), rz
+            direction = z + (rz / previous) * direction
+        return p if p.any() else r / self._diagonal
 
 
 class _Iterations:
@@ -190,15 +228,15 @@ class _Iterations:
             return Metric(np.full(d, 1.0), np.zeros(d), self._penalty)
         design = self._point(w).design(rows)
         s = design.scores(w)
-        weight = objective.at(s).curvature_diagonal()
-        total = float(weight.sum())
+        here = objective.at(s)
         if d <= _MOST_COLUMNS:
             hessian = objective.hessian(s, design)
-            diagonal = np.diagonal(hessian).copy()
+            diagonal = np.diagonal(hessian)
         else:
+            weight = here.curvature_diagonal()
             first, diagonal, _ = design.moments(weight)
-            diagonal = np.maximum(diagonal - first**2 / max(total, 1e-300), 0.01 * diagonal)
-            hessian = diagonal
+            mean = first / max(float(weight.sum()), 1e-300)
+            diagonal = np.maximum(diagonal - first * mean, 0.01 * diagonal)
         # A column that varies less in the sample than over all rows gets a typical curvature.
         count = np.full(rows.n_rows, 1.0 / max(rows.n_rows, 1))
         first, second, stored = design.moments(count)
@@ -206,7 +244,10 @@ class _Iterations:
         if self._problem.intercept:
             seen[-1] = True
         typical = float(np.median(diagonal[seen])) if seen.any() else 1.0
-        return Metric(hessian, np.where(seen, 0.0, typical), self._penalty)
+        least = np.where(seen, 0.0, typical)
+        if d <= _MOST_COLUMNS:
+            return Metric(hessian, least, self._penalty)
+        return _SampleMetric(here, design, diagonal, least, self._penalty)
 
     def _value(self, w: Vector, here: Evaluation) -> float:
         return here.value + 0.5 * float(self._penalty @ w**2)
