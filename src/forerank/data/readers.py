@@ -42,6 +42,8 @@ __all__ = [
     "read_table",
 ]
 
+# Bytes of the buffer through which a column of a Parquet file is read.
+_BUFFER = 2**20
 # Key of `DataFrame.attrs` with notes on what was skipped in a file, a list of strings.
 NOTES = "forerank_notes"
 
@@ -200,11 +202,17 @@ def open_csv(
     return _csv_file(path, file_kind(path, format), delimiter, encoding)
 
 
-def iter_batches(path: Any, *, encoding: str | None = None, format: str | None = None) -> Iterator:
+def iter_batches(
+    path: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+) -> Iterator:
     """A table that is not CSV as pyarrow batches; at least one, which may be empty."""
     kind = file_kind(path, format)
     check_readable(path)
-    yield from _batches(path, kind, None, encoding)
+    yield from _batches(path, kind, columns, encoding)
 
 
 def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:
@@ -330,7 +338,9 @@ def _parquet(path: Any) -> Iterator[tuple[Any, Any]]:
     """The schema of a Parquet file, and a function from names of columns to its batches."""
     import pyarrow.parquet as pq
 
-    with _arrow_errors(path, "Parquet"), pq.ParquetFile(path) as file:
+    # Without a buffer of its own, the reader holds all pages that it has read until the end.
+    errors = _arrow_errors(path, "Parquet")
+    with errors, pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
         yield file.schema_arrow, lambda columns: file.iter_batches(columns=columns and [*columns])
 
 

@@ -69,6 +69,11 @@ class Pointwise:
         return np.full(self.n_rows, 1.0) * self.mean_weight
 
     @property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return self._total
+
+    @property
     def mean_weight(self) -> Vector | float:
         """The weights as shares of their sum; one number where all are equal."""
         return 1.0 / self._total if self._weight is None else self._weight / self._total

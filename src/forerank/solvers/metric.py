@@ -23,7 +23,7 @@ class Metric:
 
     Parameters
     ----------
-    hessian : array of shape (d, d)
+    hessian : array of shape (d, d), or (d,) for a diagonal one
         That of the objective without the penalty.
     least : array of shape (d,)
         Lower bounds on its diagonal.
@@ -31,7 +31,7 @@ class Metric:
     """
 
     def __init__(self, hessian: Vector, least: Vector, penalty: Vector) -> None:
-        on_diagonal = np.diag_indices(penalty.size)
+        on_diagonal = np.diag_indices(penalty.size)[: hessian.ndim]
         hessian[on_diagonal] = np.maximum(hessian[on_diagonal], least)
         self._hessian = hessian
         # Steps, and the changes of the gradient over them.
@@ -42,10 +42,13 @@ class Metric:
     def _set_factor(self, penalty: Vector) -> None:
         self._penalty = penalty
         matrix = self._hessian.copy(order="F")
-        on_diagonal = np.diag_indices(penalty.size)
+        on_diagonal = np.diag_indices(penalty.size)[: matrix.ndim]
         self._diagonal = (matrix[on_diagonal] + penalty) * (1.0 + 1e-8)
         # Without curvature and penalty, as for an intercept, the gradient is the direction.
         self._diagonal[~(self._diagonal > 0.0)] = 1.0
+        if matrix.ndim == 1:
+            self._factor = None
+            return
         matrix[on_diagonal] = self._diagonal
         factor, failed = dpotrf(matrix, lower=1, overwrite_a=1)
         self._factor = None if failed else factor
@@ -71,7 +74,8 @@ class Metric:
         found = float(step @ change)
         if found > 0.0:
             if reduce and not self._steps:
-                expected = float(step @ (self._hessian @ step) + self._penalty @ step**2)
+                product = self._hessian @ step if self._hessian.ndim == 2 else self._hessian * step
+                expected = float(step @ product + self._penalty @ step**2)
                 if expected > 0.0:
                     self._scale = min(1.0, max(found / expected, _SMALLEST_SCALE))
             self._steps.append((step, change))
@@ -81,12 +85,14 @@ class Metric:
         for step, change in reversed(self._steps):
             shares.append(float(step @ r) / float(step @ change))
             r -= shares[-1] * change
-        if self._factor is None:
-            with np.errstate(over="ignore"):
-                out = r / self._diagonal
-        else:
-            out = dpotrs(self._factor, r, lower=1)[0]
-        out /= self._scale
+        out = self._inverse(r) / self._scale
         for (step, change), share in zip(self._steps, reversed(shares), strict=True):
             out += (share - float(change @ out) / float(step @ change)) * step
         return out
+
+    def _inverse(self, r: Vector) -> Vector:
+        """The product of the inverse with r, without the updates."""
+        if self._factor is None:
+            with np.errstate(over="ignore"):
+                return r / self._diagonal
+        return dpotrs(self._factor, r, lower=1)[0]

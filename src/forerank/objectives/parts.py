@@ -1,0 +1,402 @@
+"""Objectives over rows that are in parts: pure functions from a part to sums that add up.
+
+A part is a block of rows, wherever it is. Value and gradient over all parts are sums of what each
+part returns, so that neither X nor scores ever leave it:
+
+- pointwise losses, and pairs within groups (a group is complete within its part): `part_sums`, one
+  pass;
+- pairs over all rows: `part_tables`, a table of scores per class, added up over the parts; from the
+  sum of these tables, `slope_functions`; then `part_sums` with these functions, a second pass.
+  Where ties leave too large an error, `part_scores` collects the scores of a few cells between the
+  two.
+
+All functions and their arguments can be pickled. Nothing here reads files or knows a scheduler;
+`evaluate` takes a function that applies one of these to each part and adds up the results.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank._typing import Matrix, Vector
+from forerank.design import Design, make_design, standardise
+from forerank.objectives.allpairs import AllPairs
+from forerank.objectives.pointwise import Pointwise
+from forerank.pairsums.cells import CellRequest
+from forerank.pairsums.tables import sums_of, table_of
+
+__all__ = [
+    "Evaluation",
+    "PairParts",
+    "PartSums",
+    "Point",
+    "PointParts",
+    "Rows",
+    "evaluate",
+    "part_scores",
+    "part_sums",
+    "part_tables",
+    "slope_functions",
+]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A part: rows of X, their class numbers, weights (None: all one) and groups (None: without).
+
+    Group numbers need only differ within the part.
+    """
+
+    X: Matrix
+    codes: NDArray[np.integer]
+    weight: Vector | None = None
+    group: NDArray[np.integer] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    def weighted(self) -> "Rows":
+        """The rows without those of weight zero, which are in no sum."""
+        if self.weight is None or self.weight.all():
+            return self
+        kept = np.flatnonzero(self.weight)
+        group = None if self.group is None else self.group[kept]
+        return Rows(self.X[kept], self.codes[kept], self.weight[kept], group)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Weights w of the columns (X - 1 mean^T) / unit, the last of ones where `intercept`."""
+
+    w: Vector
+    mean: Vector
+    unit: Vector
+    intercept: bool = False
+
+    def design(self, rows: Rows) -> Design:
+        """The columns of a part."""
+        return standardise(make_design(rows.X, intercept=self.intercept), self.mean, self.unit)
+
+
+@dataclass(frozen=True)
+class PairParts:
+    """A loss over all pairs of classes 0 .. n_classes - 1, within groups where `grouped`.
+
+    `edges` are pairs (upper class, lower class); None: every higher class above every lower one.
+    """
+
+    loss: str
+    n_classes: int = 2
+    edges: tuple[tuple[int, int], ...] | None = None
+    grouped: bool = False
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether `part_sums` needs no tables."""
+        return self.grouped
+
+    def all_edges(self) -> list[tuple[int, int]]:
+        """The pairs of classes, upper first."""
+        if self.edges is not None:
+            return sorted(set(self.edges))
+        return [(u, v) for u in range(self.n_classes) for v in range(u)]
+
+    def weight_of(self, rows: Rows) -> Vector | None:
+        return rows.weight
+
+    def objective(self, rows: Rows) -> AllPairs | None:
+        """The objective within the groups of a part; None where there are no pairs."""
+        found = AllPairs(
+            rows.codes, self.loss, weight=rows.weight, group=rows.group, edges=self.edges
+        )
+        return found if found.blocks.n_blocks else None
+
+    def total(self, objective: Any) -> float:
+        return objective.blocks.total_weight
+
+
+@dataclass(frozen=True)
+class PointParts:
+    """A loss over single rows; class 1 is positive. `class_weight` multiplies the weights."""
+
+    loss: str
+    class_weight: tuple[float, float] | None = None
+    n_classes: int = 2
+
+    one_pass = True
+
+    def weight_of(self, rows: Rows) -> Vector | None:
+        if self.class_weight is None:
+            return rows.weight
+        by_row = np.asarray(self.class_weight)[rows.codes]
+        return by_row if rows.weight is None else by_row * rows.weight
+
+    def objective(self, rows: Rows) -> Pointwise | None:
+        """The objective on the rows of a part; None where there are none."""
+        if rows.n_rows == 0:
+            return None
+        return Pointwise(rows.codes == 1, self.loss, weight=self.weight_of(rows))
+
+    def total(self, objective: Any) -> float:
+        return objective.total_weight
+
+
+Parts = PairParts | PointParts
+
+
+@dataclass(frozen=True)
+class PartSums:
+    """Sums over the rows of a part; they add up.
+
+    Attributes
+    ----------
+    value : float
+        Of the loss, times its weight.
+    gradient : array
+        Its gradient with respect to the weights of the columns.
+    total : float
+        The weight of the terms of `value`, where it is not known from tables.
+    """
+
+    value: float
+    gradient: Vector
+    total: float = 0.0
+
+    def __add__(self, other: "PartSums") -> "PartSums":
+        return PartSums(
+            self.value + other.value, self.gradient + other.gradient, self.total + other.total
+        )
+
+
+class Tables(tuple):
+    """A table per class; they add up class by class."""
+
+    def __add__(self, other: Any) -> "Tables":
+        return Tables(a + b for a, b in zip(self, other, strict=True))
+
+
+class Scores(tuple):
+    """Scores and weights of each class; they add up by concatenation."""
+
+    def __add__(self, other: Any) -> "Scores":
+        return Scores(
+            (np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
+            for a, b in zip(self, other, strict=True)
+        )
+
+
+def part_tables(rows: Rows, point: Point, parts: PairParts) -> Tables:
+    """A table of the scores of each class. Cost: a product with X, and N."""
+    rows = rows.weighted()
+    s = point.design(rows).scores(point.w)
+    tables = []
+    for k in range(parts.n_classes):
+        of_class = rows.codes == k
+        weight = None if rows.weight is None else rows.weight[of_class]
+        tables.append(table_of(parts.loss, s[of_class], weight))
+    return Tables(tables)
+
+
+def part_scores(rows: Rows, point: Point, requests: tuple[CellRequest, ...]) -> Scores:
+    """Scores and weights in the requested cells of each class."""
+    rows = rows.weighted()
+    s = point.design(rows).scores(point.w)
+    weight = np.ones(s.size) if rows.weight is None else rows.weight
+    found = []
+    for k, request in enumerate(requests):
+        of_class = np.flatnonzero(rows.codes == k)
+        of_class = of_class[request.contains(s[of_class])]
+        found.append((s[of_class], weight[of_class]))
+    return Scores(found)
+
+
+def part_sums(
+    rows: Rows, point: Point, parts: Parts, functions: tuple[Any, ...] | None = None
+) -> PartSums:
+    """Value and gradient over a part; `functions` are those of `slope_functions`, for pairs
+    over all rows. Cost: a product with X, one with X^T, and N between them.
+    """
+    rows = rows.weighted()
+    design = point.design(rows)
+    if functions is None:
+        objective: Any = parts.objective(rows)
+        if objective is None:
+            return PartSums(0.0, np.zeros(point.w.size))
+        here, total = objective.at(design.scores(point.w)), parts.total(objective)
+        return PartSums(total * here.value, total * design.adjoint(here.gradient), total)
+    s, value = design.scores(point.w), 0.0
+    slopes = np.zeros(rows.n_rows)
+    for k, function in enumerate(functions):
+        of_class = np.flatnonzero(rows.codes == k)
+        if of_class.size:
+            losses, slope = function.at(s[of_class])
+            if rows.weight is not None:
+                losses *= rows.weight[of_class]
+                slope *= rows.weight[of_class]
+            value += float(losses.sum())
+            slopes[of_class] = slope
+    return PartSums(value, design.adjoint(slopes))
+
+
+class SlopeFunctions(NamedTuple):
+    """From the tables of all parts: for each class, the loss and the slope as functions of a row's
+    score; the weight of all pairs; whether scores are too far apart, and the tables as well as the
+    classes below and above each class.
+    """
+
+    by_class: tuple[Any, ...]
+    total: float
+    overflows: bool
+    lower: tuple[tuple[int, ...], ...]
+    upper: tuple[tuple[int, ...], ...]
+
+    def errors(self, second_moment: float) -> tuple[float, float]:
+        """Bounds on the error of the slopes: on the sum of their absolute values, and on the norm
+        of X^T times it, where `second_moment` is an upper bound on the weighted mean of ||x||^2
+        over the rows of any class.
+        """
+        errors = [function.error() for function in self.by_class]
+        first, second = (sum(each) / self.total for each in zip(*errors, strict=True))
+        return first, second * float(np.sqrt(second_moment))
+
+    def requests(self, allowed: float, second_moment: float) -> tuple[CellRequest, ...] | None:
+        """For each class, the cells of which the scores are needed for an error of the gradient
+        of at most `allowed`; None where none are.
+        """
+        if self.overflows or self.errors(second_moment)[1] <= allowed:
+            return None
+        return tuple(_united(self._by_source(self._wanted(allowed, second_moment))))
+
+    def _wanted(self, allowed: float, second_moment: float) -> list[tuple]:
+        share = allowed * self.total / np.sqrt(second_moment) / len(self.by_class)
+        return [function.requests(share) for function in self.by_class]
+
+    def _by_source(self, wanted: list[tuple]) -> list[list[CellRequest]]:
+        of_class: list[list[CellRequest]] = [[] for _ in self.by_class]
+        for k, (below, above) in enumerate(wanted):
+            for sources, request in ((self.lower[k], below), (self.upper[k], above)):
+                for source in sources:
+                    of_class[source].append(request)
+        return of_class
+
+    def collect(self, scores: Scores, allowed: float, second_moment: float) -> None:
+        """Take the exact scores of the cells of `requests`."""
+        for k, (function, wanted) in enumerate(
+            zip(self.by_class, self._wanted(allowed, second_moment), strict=True)
+        ):
+            below, above = (
+                _joined([scores[j] for j in sources], request)
+                for sources, request in zip((self.lower[k], self.upper[k]), wanted, strict=True)
+            )
+            function.collect(wanted, below, above)
+
+
+def _united(by_class: list[list[CellRequest]]) -> list[CellRequest]:
+    """One request per class, for all cells of its requests."""
+    bits = min((request.bits for each in by_class for request in each), default=0)
+    return [
+        CellRequest(
+            bits, np.unique(np.concatenate([np.empty(0, np.int64), *(r.numbers for r in each)]))
+        )
+        for each in by_class
+    ]
+
+
+def _joined(scores: list[tuple[Vector, Vector]], request: CellRequest) -> tuple[Vector, Vector]:
+    """Scores and weights of several classes in the requested cells."""
+    s = np.concatenate([np.empty(0), *(each[0] for each in scores)])
+    w = np.concatenate([np.empty(0), *(each[1] for each in scores)])
+    inside = request.contains(s)
+    return s[inside], w[inside]
+
+
+def slope_functions(parts: PairParts, tables: Tables) -> SlopeFunctions:
+    """Loss and slope as functions of a row's score, from the tables of all rows."""
+    edges = parts.all_edges()
+    classes = range(parts.n_classes)
+    tables = _with_equal_cells(tables)
+    lower = tuple(tuple(v for u, v in edges if u == k) for k in classes)
+    upper = tuple(tuple(u for u, v in edges if v == k) for k in classes)
+    nothing = table_of(parts.loss, np.empty(0), None)
+
+    def united(sources: tuple[int, ...]) -> Any:
+        return sum((tables[j] for j in sources), start=nothing)
+
+    by_class = tuple(
+        sums_of(parts.loss, tables[k], united(lower[k]), united(upper[k])) for k in classes
+    )
+    total = sum(tables[u].weight * tables[v].weight for u, v in edges)
+    overflows = any(function.overflows for function in by_class)
+    return SlopeFunctions(by_class, total, overflows, lower, upper)
+
+
+def _with_equal_cells(tables: Tables) -> Tables:
+    """Tables whose cells, where they have cells, are equally wide in all classes."""
+    if not hasattr(tables[0], "at_bits"):
+        return tables
+    whole = sum(tables[1:], start=tables[0])
+    return Tables(table.at_bits(whole.bits) for table in tables)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Mean loss and its gradient over all rows; `error` bounds the error of the gradient's norm,
+    `tables` are those of the classes at this point, for pairs over all rows.
+    """
+
+    value: float
+    gradient: Vector
+    error: float = 0.0
+    n_passes: int = 1
+    tables: Tables | None = None
+
+
+# A function that applies another to each part and adds up the results.
+OverParts = Callable[[Callable[[Rows], Any]], Any]
+
+
+def evaluate(
+    parts: Parts,
+    point: Point,
+    over_parts: OverParts,
+    *,
+    accuracy: float = 0.0,
+    second_moment: float = 1.0,
+) -> Evaluation:
+    """The mean loss and its gradient at `point` over all parts.
+
+    Parameters
+    ----------
+    parts : PairParts or PointParts
+    point : Point
+    over_parts : callable
+        ``over_parts(function)`` is the sum of ``function(rows)`` over all parts.
+    accuracy : float
+        Allowed error of the norm of the gradient; 0 for exact sums.
+    second_moment : float
+        Upper bound on the weighted mean of ||x||^2 over the rows of any class, with columns as in
+        `point`.
+    """
+    if isinstance(parts, PointParts) or parts.one_pass:
+        sums = over_parts(partial(part_sums, point=point, parts=parts))
+        return Evaluation(sums.value / sums.total, sums.gradient / sums.total)
+    tables = over_parts(partial(part_tables, point=point, parts=parts))
+    functions = slope_functions(parts, tables)
+    if functions.overflows:
+        return Evaluation(np.inf, np.zeros(point.w.size))
+    passes = 2
+    requests = functions.requests(accuracy, second_moment)
+    if requests is not None:
+        scores = over_parts(partial(part_scores, point=point, requests=requests))
+        functions.collect(scores, accuracy, second_moment)
+        passes = 3
+    task = partial(part_sums, point=point, parts=parts, functions=functions.by_class)
+    sums = over_parts(task)
+    error = functions.errors(second_moment)[1]
+    total = functions.total
+    return Evaluation(sums.value / total, sums.gradient / total, error, passes, tables)

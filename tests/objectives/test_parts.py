@@ -1,0 +1,185 @@
+"""Objectives over parts of the rows equal those over all rows in memory."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from forerank.objectives import AllPairs, Pointwise
+from forerank.objectives.part_hessians import evaluate_with_hessian
+from forerank.objectives.parts import (
+    PairParts,
+    Point,
+    PointParts,
+    Rows,
+    evaluate,
+    part_sums,
+    part_tables,
+    slope_functions,
+)
+
+LOSSES = ["hinge", "squared_hinge", "logistic", "exponential", "squared"]
+
+
+def made_rows(kind="normal", n=900, d=4, n_classes=2, weighted=False, grouped=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    if kind == "lattice":
+        X, w = np.round(X * 4) / 4, np.round(w * 2) / 2
+    if kind == "tied":
+        X[:] = X[rng.integers(0, 9, n)]
+    if kind == "wide":
+        w *= 500.0
+    codes = rng.integers(0, n_classes, n)
+    if kind == "rare":
+        codes = (np.arange(n) % 300 == 7).astype(int)
+    weight = rng.uniform(0.0, 2.0, n) * (rng.uniform(size=n) > 0.1) if weighted else None
+    group = np.sort(rng.integers(0, n // 12, n)) if grouped else None
+    return Rows(X, codes, weight, group), w
+
+
+def in_parts(rows):
+    """Parts of different sizes: an empty one, one of a single row, groups in one piece."""
+    cuts = [0, 0, 1, rows.n_rows // 3, rows.n_rows - 5, rows.n_rows]
+    if rows.group is not None:
+        cuts = [int(np.searchsorted(rows.group, rows.group[min(c, rows.n_rows - 1)])) for c in cuts]
+        cuts[-1] = rows.n_rows
+    for a, b in itertools.pairwise(cuts):
+        yield Rows(
+            rows.X[a:b],
+            rows.codes[a:b],
+            None if rows.weight is None else rows.weight[a:b],
+            None if rows.group is None else rows.group[a:b],
+        )
+
+
+def over(rows):
+    def over_parts(function):
+        function = pickle.loads(pickle.dumps(function))
+        results = [pickle.loads(pickle.dumps(function(part))) for part in in_parts(rows)]
+        return sum(results[1:], start=results[0])
+
+    return over_parts
+
+
+def raw_point(w):
+    return Point(w, np.zeros(w.size), np.ones(w.size))
+
+
+def assert_equal(found, here, X):
+    gradient = X.T @ here.gradient
+    assert found.value == pytest.approx(here.value, rel=1e-10)
+    difference = np.linalg.norm(found.gradient - gradient)
+    assert difference <= 1e-10 * np.linalg.norm(gradient) + 1e-14
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["normal", "lattice", "tied", "wide", "rare"])
+def test_pairs_equal_those_in_memory(loss, weighted, kind):
+    if loss == "exponential" and kind == "wide":
+        pytest.skip("the exponential overflows")
+    rows, w = made_rows(kind, weighted=weighted)
+    found = evaluate(PairParts(loss), raw_point(w), over(rows))
+    assert found.error == 0.0
+    assert_equal(found, AllPairs(rows.codes, loss, weight=rows.weight).at(rows.X @ w), rows.X)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("edges", [None, ((3, 0), (2, 0), (3, 1))])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_grades_graphs_and_groups_equal_those_in_memory(loss, edges, grouped, weighted):
+    rows, w = made_rows(n_classes=4, grouped=grouped, weighted=weighted, seed=2)
+    found = evaluate(PairParts(loss, 4, edges, grouped), raw_point(w), over(rows))
+    objective = AllPairs(rows.codes, loss, weight=rows.weight, group=rows.group, edges=edges)
+    assert_equal(found, objective.at(rows.X @ w), rows.X)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("class_weight", [None, (0.5, 3.0)])
+def test_points_equal_those_in_memory(loss, weighted, class_weight):
+    rows, w = made_rows(weighted=weighted, seed=4)
+    mean, unit = np.array([0.5, -1.0, 2.0, 0.0, 0.0]), np.array([2.0, 1.0, 0.5, 3.0, 1.0])
+    point = Point(np.append(w, 0.3), mean, unit, intercept=True)
+    found = evaluate(PointParts(loss, class_weight), point, over(rows))
+    X = np.column_stack([(rows.X - mean[:-1]) / unit[:-1], np.ones(rows.n_rows)])
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    weight = weight if class_weight is None else weight * np.asarray(class_weight)[rows.codes]
+    assert_equal(found, Pointwise(rows.codes == 1, loss, weight=weight).at(X @ point.w), X)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_error_of_the_gradient_is_within_its_bound(loss):
+    rows, w = made_rows("normal", n=20_000, weighted=True, seed=5)
+    share = [np.average((rows.X**2).sum(axis=1)[rows.codes == k],
+                        weights=rows.weight[rows.codes == k]) for k in (0, 1)]  # fmt: skip
+    here = AllPairs(rows.codes, loss, weight=rows.weight).at(rows.X @ w)
+    gradient = rows.X.T @ here.gradient
+    limits = {}
+    for accuracy in (1.0, 1e-7, 1e-9):
+        found = evaluate(
+            PairParts(loss), raw_point(w), over(rows), accuracy=accuracy, second_moment=max(share)
+        )
+        assert np.linalg.norm(found.gradient - gradient) <= found.error + 1e-13
+        assert found.error <= accuracy
+        limits[accuracy] = found.n_passes
+    assert limits[1.0] == 2
+    assert limits[1e-9] == 3
+
+
+def test_too_large_scores_have_an_infinite_value():
+    rows, w = made_rows(n=50)
+    for loss in ("squared_hinge", "logistic", "exponential"):
+        assert evaluate(PairParts(loss), raw_point(1e12 * w), over(rows)).value == np.inf
+
+
+def test_parts_without_rows_or_with_one_class_count_for_nothing():
+    rows, w = made_rows(n=60)
+    empty = Rows(rows.X[:0], rows.codes[:0])
+    parts = PairParts("squared_hinge")
+    tables = part_tables(rows, raw_point(w), parts)
+    functions = slope_functions(parts, tables + part_tables(empty, raw_point(w), parts))
+    sums = part_sums(empty, raw_point(w), parts, functions.by_class)
+    assert sums.value == 0.0
+    assert not sums.gradient.any()
+    group = np.zeros(0, int)
+    grouped = part_sums(Rows(empty.X, empty.codes, None, group), raw_point(w),
+                        PairParts("hinge", grouped=True))  # fmt: skip
+    assert grouped.total == 0.0
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential", "squared"])
+@pytest.mark.parametrize("edges", [None, ((3, 0), (2, 0), (3, 1))])
+def test_the_hessian_over_parts_is_close_to_that_of_all_pairs(loss, edges):
+    rows, w = made_rows(n=3_000, n_classes=4, weighted=True, seed=6)
+    parts, point = PairParts(loss, 4, edges), raw_point(0.5 * w)
+    scores = rows.X @ point.w
+    here, hessian = evaluate_with_hessian(parts, point, over(rows), scores[::3])
+    plain = evaluate(parts, point, over(rows))
+    assert here.value == plain.value
+    np.testing.assert_array_equal(here.gradient, plain.gradient)
+    at = AllPairs(rows.codes, loss, weight=rows.weight, edges=edges).at(scores)
+    products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
+    assert np.linalg.norm(hessian - products) <= 0.03 * np.linalg.norm(products)
+
+
+@pytest.mark.parametrize("parts", [PointParts("logistic"), PairParts("logistic", grouped=True)])
+def test_hessians_of_rows_and_groups_are_those_in_memory(parts):
+    rows, w = made_rows(n=3_000, weighted=True, grouped=True, seed=7)
+    scores = rows.X @ w
+    here, hessian = evaluate_with_hessian(parts, raw_point(w), over(rows), scores[:100])
+    at = parts.objective(rows).at(scores)
+    products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
+    np.testing.assert_allclose(hessian, products, rtol=0.05, atol=0.02 * np.abs(products).max())
+    assert here.value == pytest.approx(at.value, rel=1e-10)
+
+
+def test_too_large_scores_have_no_hessian():
+    rows, w = made_rows(n=50)
+    point = raw_point(1e12 * w)
+    found = evaluate_with_hessian(PairParts("logistic"), point, over(rows), rows.X @ point.w)
+    assert found[0].value == np.inf
+    assert found[1] is None

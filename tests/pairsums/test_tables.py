@@ -1,0 +1,153 @@
+"""Tables of scores: they add up, have the sums of the exact kernels, and bound their error."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forerank.losses import get_loss
+from forerank.pairsums.cells import HingeTable
+from forerank.pairsums.tables import sums_of, table_of
+
+LOSSES = ["hinge", "squared_hinge", "logistic", "exponential", "squared"]
+
+
+def direct(loss, t, lower, w_lower, upper, w_upper):
+    """Loss over the lower sources and slope over all sources at targets t, pair by pair."""
+    loss = get_loss(loss)
+    below, above = t[:, None] - lower, upper - t[:, None]
+    slope = loss.slope(below) @ w_lower - loss.slope(above) @ w_upper
+    return loss.value(below) @ w_lower, slope
+
+
+def scores(kind, rng, n):
+    if kind == "lattice":
+        return rng.integers(-12, 12, n) / 8
+    if kind == "wide":
+        return rng.standard_normal(n) * 300.0
+    if kind == "tied":
+        return rng.choice([0.1, 0.1 + 1e-5, 1.1, 1.1 + 2e-5, -0.9], n)
+    return rng.standard_normal(n)
+
+
+def exact_sums(loss, own, lower, w_lower, upper, w_upper):
+    """The sums with the scores of all cells that are not exact."""
+    tables = [table_of(loss, *each) for each in ((own, None), (lower, w_lower), (upper, w_upper))]
+    found = sums_of(loss, *tables)
+    if hasattr(found, "requests"):
+        found.collect(found.requests(0.0), (lower, w_lower), (upper, w_upper))
+    return found
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["normal", "lattice", "tied", "wide"])
+def test_sums_equal_the_pairs_one_by_one(loss, kind):
+    if loss == "exponential" and kind == "wide":
+        pytest.skip("the exponential overflows")
+    rng = np.random.default_rng(3)
+    own, lower, upper = (scores(kind, rng, n) for n in (700, 400, 500))
+    w_lower, w_upper = rng.uniform(0.1, 2.0, 400), rng.uniform(0.1, 2.0, 500)
+    value, slope = exact_sums(loss, own, lower, w_lower, upper, w_upper).at(own)
+    expected = direct(loss, own, lower, w_lower, upper, w_upper)
+    scale = np.abs(expected[0]).max(), np.abs(expected[1]).max()
+    np.testing.assert_allclose(value, expected[0], atol=1e-12 * scale[0], rtol=1e-11)
+    if loss == "hinge":  # on the margin the slope jumps; rounding decides
+        margin = np.abs(own[:, None] - np.concatenate([lower + 1.0, upper - 1.0])).min(axis=1)
+        value, slope, expected = (
+            value[margin > 1e-12],
+            slope[margin > 1e-12],
+            [each[margin > 1e-12] for each in expected],
+        )
+    np.testing.assert_allclose(slope, expected[1], atol=1e-12 * scale[1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_tables_of_parts_add_up(loss):
+    rng = np.random.default_rng(1)
+    s, w = rng.standard_normal(500) * 3, rng.uniform(0.0, 2.0, 500)
+    own = rng.standard_normal(200)
+    whole = table_of(loss, s, w)
+    cuts = [0, 0, 7, 300, 500]
+    parts = [table_of(loss, s[a:b], w[a:b]) for a, b in itertools.pairwise(cuts)]
+    united = sum(parts[1:], start=parts[0])
+    united = pickle.loads(pickle.dumps(united))
+    assert united.weight == pytest.approx(whole.weight, rel=1e-14)
+    targets = table_of(loss, own, None)
+    nothing = table_of(loss, np.empty(0), None)
+    for lower, upper in ((0, 1), (1, 0)):
+        sources = [(united, nothing)[lower], (united, nothing)[upper]]
+        all_sources = [(whole, nothing)[lower], (whole, nothing)[upper]]
+        got, expected = sums_of(loss, targets, *sources), sums_of(loss, targets, *all_sources)
+        for a, b in zip(got.at(own), expected.at(own), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * max(np.abs(b).max(), 1e-9))
+
+
+def test_cells_become_wider_where_the_scores_span_more():
+    narrow = HingeTable.of(np.array([0.0, 1.0]), None)
+    wide = HingeTable.of(np.array([-5e4, 7e4]), None)
+    assert narrow.bits == 12
+    both = narrow + wide
+    assert both.bits == wide.bits < 12
+    assert both.weight == 4.0
+    lattice = HingeTable.of(np.array([0.25, 0.25, -3.0]), None).at_bits(0)
+    assert lattice.cells[:, 0].sum() == 3.0
+    # First moments about the centres -2.5 and 0.5.
+    np.testing.assert_array_equal(lattice.cells[:, 1], [-0.5, 0.0, 0.0, -0.5])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared", "exponential"])
+def test_scores_too_far_apart_overflow(loss):
+    table = table_of(loss, np.array([0.0, np.inf]), None)
+    assert table.overflows
+    assert (table + table_of(loss, np.zeros(1), None)).overflows
+    assert (table_of(loss, np.zeros(1), None) + table).overflows
+
+
+# Scores that are adversarial for cells: clusters around margins, ties, lattices.
+clustered = st.lists(
+    st.tuples(
+        st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.5]),
+        st.sampled_from([0.0, 1e-9, 1e-6, 3e-5, 1e-4, 1.1e-4, 2.3e-4, -1e-5, 2.0**-13]),
+        st.sampled_from([1.0, 0.25, 7.0]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@given(own=clustered, lower=clustered, upper=clustered)
+@settings(max_examples=150, deadline=None)
+def test_the_bound_is_never_below_the_error(loss, own, lower, upper):
+    (t, w), (low, w_low), (up, w_up) = (
+        (np.array([a + b for a, b, _ in each]), np.array([c for _, _, c in each]))
+        for each in (own, lower, upper)
+    )
+    found = sums_of(loss, *(table_of(loss, *each) for each in ((t, w), (low, w_low), (up, w_up))))
+    expected = direct(loss, t, low, w_low, up, w_up)[1]
+    difference = np.abs(found.at(t)[1] - expected)
+    if loss == "hinge":  # rounding of t - s decides where a pair is on its margin
+        gap = np.abs(np.abs(t[:, None] - np.concatenate([low, up])) - 1.0).min(axis=1)
+        difference[gap < 1e-14] = 0.0
+    first, second = found.error()
+    rounding = 1e-12 * (w_low.sum() + w_up.sum())
+    assert w @ difference <= first + rounding * w.sum()
+    assert np.sqrt(w.sum() * (w @ difference**2)) <= second + rounding * w.sum()
+
+
+def test_the_bound_is_positive_where_there_is_an_error():
+    t, low = np.array([1.00004]), np.array([1e-6, 3e-5, 4.5e-5, 1.2e-4])
+    nothing = table_of("squared_hinge", np.empty(0), None)
+    tables = table_of("squared_hinge", t, None), table_of("squared_hinge", low, None), nothing
+    found = sums_of("squared_hinge", *tables)
+    expected = direct("squared_hinge", t, low, np.ones(4), np.empty(0), np.empty(0))[1]
+    error = abs(found.at(t)[1] - expected)[0]
+    assert 1e-9 < error <= found.error()[0]
+    requests = found.requests(0.0)
+    assert requests[0].contains(low).all()
+    found.collect(requests, (low, np.ones(4)), (np.empty(0), np.empty(0)))
+    assert found.error() == (0.0, 0.0)
+    np.testing.assert_allclose(found.at(t)[1], expected, rtol=1e-12)
