@@ -170,7 +170,7 @@ def _assumption(taken: Snapshot) -> str:
 
 def _percent(share: float) -> str:
     """A share in per cent, rounded down so that it is not overstated."""
-    return f"{np.floor(1000.0 * share + 1e-9) / 10.0:.1f} %"
+    return f"{np.floor(1000.0 * share + 1e-9) / 10.0:g} %"
 
 
 def sentence(taken: Snapshot) -> dict[str, Any]:

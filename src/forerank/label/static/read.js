@@ -221,7 +221,7 @@ export class ReadScreen {
     const sorted = [...words].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
     return h("section", { class: "weights", "aria-label": "Words of the model" },
       h("h2", {}, "Words of the model"),
-      h("p", { class: "muted" }, "How much each word raises (+) or lowers (−) this record’s score."),
+      h("p", { class: "muted" }, "Weights of the model for words of this record: they raise (+) or lower (−) its score."),
       h("ul", {}, sorted.slice(0, WORDS_SHOWN).map(({ word, weight }) =>
         h("li", { class: weight > 0 ? "model-plus" : "model-minus" }, h("bdi", {}, word),
           ` ${weight > 0 ? "+" : "−"}${Math.abs(weight).toPrecision(2)}`))));
