@@ -19,12 +19,15 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import (
     check_weights,
     encode_classes,
+    is_dask,
     is_tensor,
     is_valid_array,
     is_valid_labels,
+    refuse_dask,
     stacklevel_outside,
 )
 from forerank.design import merge_equal_rows
+from forerank.estimators.dask_scores import lazy_classes
 from forerank.estimators.tensors import predicted_classes
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss, get_loss
@@ -32,6 +35,7 @@ from forerank.metrics.validation import number_groups
 from forerank.objectives import AllPairs
 
 __all__ = [
+    "SCORE_ROUNDING",
     "BaseRanker",
     "GraphRanker",
     "available_or_remedy",
@@ -42,12 +46,13 @@ __all__ = [
     "warn_equal_scores",
     "warn_groups_without_pairs",
     "warn_unconverged",
+    "warn_unpaired",
 ]
 
 
 # Largest difference of equal scores, relative to the largest score: the negatives that set the
 # threshold of a top objective tie up to rounding errors.
-_ROUNDING = 1e-12
+SCORE_ROUNDING = 1e-12
 
 
 class available_or_remedy:
@@ -127,6 +132,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if is_tensor(scores):
             return predicted_classes(self, scores)
+        if is_dask(scores):
+            return lazy_classes(self, scores)
         return self.classes_[(scores > 0.0).astype(int)]
 
     def _remedy(self) -> str | None:
@@ -153,6 +160,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
         array([1, 2, 0, 3])
         """
+        refuse_dask(X, "rank", "Sort the scores of decision_function, or rank each partition.")
         scores = self.decision_function(X)
         if is_tensor(scores):
             return scores.argsort(descending=True, stable=True)  # type: ignore[call-arg]
@@ -278,6 +286,8 @@ class GraphRanker(BaseRanker):
         scores = self.decision_function(X)
         if is_tensor(scores):
             return predicted_classes(self, scores)
+        if is_dask(scores):
+            return lazy_classes(self, scores)
         # side="left": a score on a threshold gets the lower class, as for decision_function > 0.
         number = np.searchsorted(self.thresholds_, scores, side="left")
         return self.classes_[self._ascending[number]]
@@ -321,12 +331,18 @@ def warn_groups_without_pairs(
     `group` has the number of the group of each row, before equal rows are merged.
     """
     rows = int(np.count_nonzero(~paired[group]))
-    if rows:
-        groups = int(np.count_nonzero(~paired))
+    warn_unpaired(int(np.count_nonzero(~paired)), paired.size, rows, consequence)
+
+
+def warn_unpaired(
+    unpaired: int, groups: int, rows: int, consequence: str = "excluded from the fit"
+) -> None:
+    """UserWarning with the number of groups without a pair, if any, and of their rows."""
+    if unpaired:
         warnings.warn(
-            f"{groups:,} of {counted(paired.size, 'qid group')} "
-            f"{'has' if groups == 1 else 'have'} no pair of different classes; "
-            f"{'its' if groups == 1 else 'their'} {counted(rows, 'row')} "
+            f"{unpaired:,} of {counted(groups, 'qid group')} "
+            f"{'has' if unpaired == 1 else 'have'} no pair of different classes; "
+            f"{'its' if unpaired == 1 else 'their'} {counted(rows, 'row')} "
             f"{'is' if rows == 1 else 'are'} {consequence}.",
             UserWarning,
             stacklevel=stacklevel_outside(),
@@ -400,7 +416,7 @@ def prevalence_thresholds(
     """Thresholds that give each class as much weight as it has in y, midway between scores that
     differ by more than rounding errors.
     """
-    rounding = _ROUNDING * max(float(scores.max()), -float(scores.min()))
+    rounding = SCORE_ROUNDING * max(float(scores.max()), -float(scores.min()))
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
     if weight is None and n_classes == 2:
         # The last score below the threshold and the next above it, without a sort.

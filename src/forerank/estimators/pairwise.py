@@ -6,11 +6,11 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from forerank._typing import Vector
-from forerank._validation import is_tensor
+from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
+from forerank.estimators import dask_fits, tensors
 from forerank.estimators.base import GraphRanker
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS, LinearRanker
-from forerank.estimators.tensors import prepare_pairs
 from forerank.solvers import SolverResult
 from forerank.solvers.path import Solve
 
@@ -111,7 +111,9 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
         if is_tensor(X):
-            return prepare_pairs(self, X, y, sample_weight, qid)
+            return tensors.prepare_pairs(self, X, y, sample_weight, qid)
+        if is_dask(X):
+            return dask_fits.prepare_pairs(self, X, y, sample_weight, qid)
         X, codes = self._read(X, y)
         X, codes, objective, weight = self._merged_pairs(X, codes, self.loss, sample_weight, qid)
         design = make_design(X)

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from forerank._typing import Vector
-from forerank._validation import is_tensor
+from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
+from forerank.estimators import dask_fits, tensors
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS
-from forerank.estimators.tensors import prepare_points
 from forerank.estimators.two_class import TwoClassRanker
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import SolverResult
@@ -116,7 +116,9 @@ class PointwiseRanker(TwoClassRanker):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
         if is_tensor(X):
-            return prepare_points(self, X, y, sample_weight)
+            return tensors.prepare_points(self, X, y, sample_weight)
+        if is_dask(X):
+            return dask_fits.prepare_points(self, X, y, sample_weight)
         X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, merge=True)
         if self.class_weight is not None:
             per_class = class_weights(self.class_weight, self.classes_, codes, weight)

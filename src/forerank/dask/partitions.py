@@ -1,0 +1,203 @@
+"""Partitions of Dask collections that belong together, and sums over them in a fixed order.
+
+Computations run on the client that Dask has at the time, otherwise on its local scheduler. A task
+depends on its partition and on the function alone, no task has a given worker, and results are
+added in a tree whose shape depends on the number of partitions alone: so results have the same bits
+for any number of workers, and a task that is lost with its worker is computed again elsewhere.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from forerank._kernels import serial_blas, serial_kernels
+from forerank._typing import Matrix
+from forerank._validation import is_dask
+
+__all__ = ["Partitions", "column_names", "column_of", "matrix_of", "n_columns_of", "single_blocks"]
+
+A = TypeVar("A")
+
+# Results that are added by one task of the tree; more wait for the slowest of them, fewer have more
+# levels.
+_FAN_IN = 8
+
+
+class Partitions:
+    """Partitions of X and of columns with one value per row: labels, weights, groups, scores.
+
+    Parameters
+    ----------
+    X : Dask array, DataFrame or Series
+        Its partitions are those of all.
+    **columns : Dask array or Series, array-like, or None
+        As many partitions as X. An array-like is divided like X where the sizes of the partitions
+        of X are known.
+    """
+
+    def __init__(self, X: Any, **columns: Any) -> None:
+        self.sizes = _known_sizes(X)
+        blocks = [_blocks(X, "X")]
+        for name, column in columns.items():
+            blocks.append(_blocks(self._divided(column, name), name, len(blocks[0])))
+        self._blocks = list(zip(*blocks, strict=True))
+
+    def without_rows(self) -> "Partitions":
+        """The partitions with None in place of X, of which no task then computes anything."""
+        other = copy(self)
+        other._blocks = [(None, *columns) for _, *columns in self._blocks]
+        return other
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def _divided(self, column: Any, name: str) -> Any:
+        """The column as a collection with the partitions of X, where their sizes are known."""
+        if column is None or (is_dask(column) and self.sizes is None):
+            return column
+        if is_dask(column):
+            known = _known_sizes(column)
+            if known is None or known == self.sizes:
+                return column
+            if sum(known) == sum(self.sizes or ()):
+                return column.rechunk((self.sizes,))
+            self._refuse_length(name, sum(known))
+        if self.sizes is None:
+            raise ValueError(
+                f"{name} is in memory, but the partitions of X have unknown sizes. Give {name} as a"
+                " Dask collection with the partitions of X, or call X.compute_chunk_sizes() on an "
+                "array."
+            )
+        import dask.array
+
+        values = np.asarray(column)
+        if values.ndim != 1 or values.size != sum(self.sizes):
+            self._refuse_length(name, len(values))
+        return dask.array.from_array(values, chunks=(self.sizes,))
+
+    def _refuse_length(self, name: str, n_values: int) -> None:
+        raise ValueError(
+            f"{name} has {n_values:,} values for {sum(self.sizes or ()):,} rows; give one per row."
+        )
+
+    def map(self, function: Callable[..., A], *by_partition: Sequence[Any]) -> list[A]:
+        """`function` of the blocks of each partition, in order; further arguments by partition."""
+        import dask
+
+        tasks = self._tasks(function, *by_partition)
+        return list(dask.compute(*tasks))
+
+    def sum(self, function: Callable[..., A]) -> A:
+        """The sum over all partitions of `function` of their blocks, added in their order."""
+        import dask
+
+        added = dask.delayed(_added, pure=False)
+        parts = self._tasks(function)
+        while len(parts) > 1:
+            parts = [added(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
+        return dask.compute(parts[0])[0]
+
+    def _tasks(self, function: Callable, *by_partition: Sequence[Any]) -> list[Any]:
+        import dask
+
+        # One node of the graph: it reaches each worker once, and is part of the graph, not data
+        # that is lost with a worker.
+        shared = dask.delayed(function, pure=False, traverse=False)
+        task = dask.delayed(_applied, pure=False, traverse=False)
+        further = zip(*by_partition, strict=True) if by_partition else [()] * len(self)
+        return [
+            task(shared, *blocks, *own) for blocks, own in zip(self._blocks, further, strict=True)
+        ]
+
+
+def _applied(function: Callable, *blocks: Any) -> Any:
+    """A function of blocks on one thread; other threads of the worker have other partitions."""
+    with serial_blas(), serial_kernels():
+        return function(*blocks)
+
+
+def _added(values: Sequence[Any]) -> Any:
+    return reduce(add, values)
+
+
+def _blocks(collection: Any, name: str, n_expected: int | None = None) -> list[Any]:
+    """A delayed object for each partition; None for each where there is no collection."""
+    if collection is None:
+        return [None] * (n_expected or 0)
+    if not hasattr(collection, "npartitions") or not hasattr(collection, "ndim"):
+        raise TypeError(
+            f"{name} is a Dask {type(collection).__name__}; a Dask array, DataFrame or Series is "
+            "expected."
+        )
+    blocks = np.ravel(single_blocks(collection).to_delayed()).tolist()
+    if n_expected is not None and len(blocks) != n_expected:
+        raise ValueError(
+            f"{name} has {len(blocks)} partitions and X has {n_expected}. Make both from the same "
+            "DataFrame, or repartition one of them."
+        )
+    return blocks
+
+
+def single_blocks(collection: Any) -> Any:
+    """The collection with all columns of a row in one block."""
+    if hasattr(collection, "chunks") and collection.ndim == 2 and collection.numblocks[1] > 1:
+        return collection.rechunk({1: -1})
+    return collection
+
+
+def _known_sizes(collection: Any) -> tuple[int, ...] | None:
+    """Numbers of rows of the partitions of an array, where they are known."""
+    sizes: Any = collection.chunks[0] if hasattr(collection, "chunks") else (np.nan,)
+    return None if np.isnan(sizes).any() else sizes
+
+
+# --- Blocks ---
+
+
+def n_columns_of(X: Any) -> int:
+    """Number of columns of a Dask array or DataFrame; refuses other shapes and words."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"X is a Dask {type(X).__name__} of {X.ndim} dimensions; rows and columns are expected."
+        )
+    if hasattr(X, "dtypes"):
+        from pandas.api.types import is_numeric_dtype
+
+        words = [repr(name) for name, kind in X.dtypes.items() if not is_numeric_dtype(kind)]
+        if words:
+            raise ValueError(
+                f"Column {words[0]} of X is not numeric ({len(words)} of {len(X.columns)} "
+                "columns are not). Encode or drop such columns first."
+            )
+    elif X.dtype.kind not in "biuf":
+        raise ValueError(f"X has dtype {X.dtype}; numbers are expected.")
+    if np.isnan(X.shape[1]):
+        raise ValueError("X has an unknown number of columns; give its chunks along columns.")
+    return int(X.shape[1])
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Names of the columns of a DataFrame; None for an array."""
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def matrix_of(block: Any) -> Matrix:
+    """A block of X as scikit-learn's checks would leave it: float32, float64 or CSR."""
+    if sp.issparse(block):
+        return block.tocsr()
+    if hasattr(block, "to_numpy"):
+        plain = all(isinstance(kind, np.dtype) for kind in block.dtypes)
+        block = block.to_numpy() if plain else block.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = np.asarray(block)
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def column_of(block: Any) -> Any:
+    """A block of labels, weights, groups or scores as an array of one dimension."""
+    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -1,0 +1,306 @@
+"""Fits on Dask collections.
+
+A scan of labels, weights and groups finds the classes; a scan of X takes moments of the columns and
+a sample. From there on a fit is one on rows in parts (`forerank.estimators.part_fits`), of which
+every pass is a graph of tasks. No pass keeps X: a collection that fits into the memory of the
+workers should be persisted, any other is read anew in each pass.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from forerank._typing import Vector
+from forerank._validation import SAFE_WEIGHTS, encode_classes
+from forerank.dask.partitions import (
+    Partitions,
+    column_names,
+    column_of,
+    matrix_of,
+    n_columns_of,
+)
+from forerank.estimators import part_fits
+from forerank.estimators.base import refuse_more_than_two, refuse_one_class, refuse_weightless_class
+from forerank.metrics.validation import number_groups
+from forerank.objectives.part_columns import ColumnMoments, part_moments
+from forerank.objectives.parts import Rows
+from forerank.solvers.path import Solve
+
+__all__ = ["prepare_pairs", "prepare_points"]
+
+# Most rows and bytes of the sample, which the client has in memory.
+_MOST_ROWS, _MOST_BYTES = 2**18, 2**26
+# Group labels named in an error message.
+_SHOWN = 3
+
+
+def prepare_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
+    """A function that fits a ranker on all pairs of a Dask collection at its present alpha."""
+    return part_fits.prepare_pairs(ranker, _read(ranker, X, y, sample_weight, qid))
+
+
+def prepare_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solve:
+    """A function that fits a ranker row by row on a Dask collection at its present alpha."""
+    from forerank.estimators.pointwise import class_weights
+
+    rows = _read(ranker, X, y, sample_weight, None)
+    refuse_more_than_two(ranker.classes_)
+    totals, classes = rows.moments.weight, np.array([0, 1])
+    refuse_weightless_class(totals, classes == 1, ranker.classes_)
+    by_class = None
+    if ranker.class_weight is not None:
+        # Two rows, one of each class, have the totals of all rows.
+        by_class = class_weights(ranker.class_weight, ranker.classes_, classes, totals)
+    return part_fits.prepare_points(ranker, rows, by_class)
+
+
+def _read(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> part_fits.PartedRows:
+    """The rows of a collection after both scans; sets classes and columns of the ranker."""
+    part_fits.refuse_hinge(ranker, "Dask collections")
+    n_columns, names = n_columns_of(X), column_names(X)
+    n_before = vars(ranker).get("n_features_in_", n_columns)
+    if ranker.warm_start and hasattr(ranker, "coef_") and n_columns != n_before:
+        raise ValueError(
+            f"warm_start=True continues from {n_before} columns, but X has {n_columns}. Fit a new "
+            "estimator, or set warm_start=False."
+        )
+    partitions = Partitions(X, y=y, sample_weight=sample_weight, qid=qid)
+    reader, counts = _scan_labels(partitions.without_rows(), grouped=qid is not None)
+    ranker.classes_, ranker.n_features_in_ = reader.classes, n_columns
+    ranker.__dict__.pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        ranker.feature_names_in_ = np.asarray(names, dtype=object)
+    share = _sample_shares(counts, n_columns, grouped=qid is not None)
+    moments, sample = _scan_rows(partitions, reader, n_columns, share)
+    return part_fits.PartedRows(
+        lambda function: partitions.sum(partial(_on_rows, function=function, reader=reader)),
+        reader.classes,
+        moments,
+        sample,
+        qid is not None,
+    )
+
+
+# --- First scan: labels, weights, groups ---
+
+
+class _LabelCounts(NamedTuple):
+    """Labels of a partition with their numbers of rows, its largest weight, and its groups."""
+
+    labels: NDArray
+    counts: NDArray
+    largest_weight: float
+    groups: NDArray
+    problem: str = ""
+
+
+def _count_labels(_: None, y: Any, weight: Any, qid: Any) -> _LabelCounts:
+    """What the first scan finds in a partition."""
+    values, nothing = column_of(y), np.empty(0)
+    if problem := _column_problem(values, "y") or _size_problem(values, weight, qid):
+        return _LabelCounts(nothing, nothing, 0.0, nothing, problem)
+    labels, counts = np.unique(values, return_counts=True)
+    largest = 1.0
+    if weight is not None:
+        w = column_of(weight).astype(np.float64)
+        if not np.all((w >= 0.0) & (w < np.inf)):
+            problem = "sample_weight must be finite and not negative. Use zero to exclude a row"
+        largest = float(w.max(initial=0.0))
+    groups = nothing
+    if qid is not None:
+        problem = problem or _column_problem(column_of(qid), "qid")
+        groups = nothing if problem else np.unique(column_of(qid))
+    return _LabelCounts(labels, counts, largest, groups, problem)
+
+
+def _column_problem(values: NDArray, name: str) -> str:
+    """Why a block of a column is not usable; empty where it is."""
+    if values.ndim != 1:
+        return f"{name} has {values.ndim} dimensions; one value per row is expected"
+    missing = [v is None or v != v for v in values] if values.dtype == object else values != values
+    if np.any(missing):
+        return f"{name} has missing values; remove these rows or give them a value"
+    return ""
+
+
+def _size_problem(values: NDArray, weight: Any, qid: Any) -> str:
+    for name, column in (("sample_weight", weight), ("qid", qid)):
+        if column is not None and len(column) != values.size:
+            return _different_sizes(name, len(column), "y", values.size)
+    return ""
+
+
+def _different_sizes(name: str, n: int, other: str, n_other: int) -> str:
+    return (
+        f"{name} has {n:,} rows and {other} has {n_other:,}. Make both from the same "
+        "collection, so that their partitions have the same rows"
+    )
+
+
+def _refuse_problems(problems: list[str]) -> None:
+    """ValueError with the first problem of a partition."""
+    for number, problem in enumerate(problems):
+        if problem:
+            raise ValueError(f"In partition {number} of {len(problems)}: {problem}.")
+
+
+def _scan_labels(partitions: Partitions, *, grouped: bool) -> tuple["_Reader", Vector]:
+    """The reader of partitions, and the number of rows of each class."""
+    found = partitions.map(_count_labels)
+    _refuse_problems([each.problem for each in found])
+    filled = [each for each in found if each.labels.size]
+    if not filled:
+        raise ValueError("X has no rows; rows of at least two classes are needed.")
+    classes, codes = encode_classes(np.concatenate([each.labels for each in filled]))
+    refuse_one_class(classes)
+    counts = np.bincount(codes, weights=np.concatenate([each.counts for each in filled]))
+    if grouped:
+        _refuse_split_groups([each.groups for each in filled])
+    largest = max(each.largest_weight for each in found)
+    if largest == 0.0:
+        raise ValueError("sample_weight is zero for every row; rows of each class need a weight.")
+    safe = SAFE_WEIGHTS[0] < largest < SAFE_WEIGHTS[1]
+    return _Reader(classes, 1.0 if safe else largest), counts.astype(np.float64)
+
+
+def _refuse_split_groups(groups: list[NDArray]) -> None:
+    """ValueError where a group has rows in several partitions."""
+    labels, n_partitions = np.unique(np.concatenate(groups), return_counts=True)
+    split = labels[n_partitions > 1].tolist()
+    if split:
+        shown = ", ".join(map(repr, split[:_SHOWN])) + ", ..." * (len(split) > _SHOWN)
+        raise ValueError(
+            f"{len(split):,} of {labels.size:,} groups of qid have rows in several partitions "
+            f"({shown}); pairs between partitions would be lost. Put each group into one partition:"
+            " for a DataFrame, df.shuffle(on=the column of qid); for an array, chunks that end "
+            "where a group ends (X.rechunk)."
+        )
+
+
+# --- Partitions as rows ---
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """From the blocks of a partition to its rows."""
+
+    classes: NDArray
+    weight_unit: float
+
+    def rows(self, X: Any, y: Any, weight: Any, qid: Any) -> Rows:
+        matrix, labels = matrix_of(X), column_of(y)
+        codes = np.searchsorted(self.classes, labels).astype(np.int64)
+        w = None if weight is None else column_of(weight).astype(np.float64) / self.weight_unit
+        group = None
+        if qid is not None:
+            n = labels.size
+            group = number_groups(column_of(qid), n) if n else np.empty(0, dtype=np.int64)
+        return Rows(matrix, codes, w, group)
+
+
+def _on_rows(X: Any, y: Any, weight: Any, qid: Any, *, function: Any, reader: _Reader) -> Any:
+    return function(reader.rows(X, y, weight, qid))
+
+
+# --- Second scan: columns and a sample ---
+
+
+class _Part(NamedTuple):
+    """Moments of the columns of a partition, and rows of it for the sample."""
+
+    moments: ColumnMoments | None
+    sample: Rows | None
+    problem: str = ""
+
+
+def _scan_part(
+    X: Any, y: Any, weight: Any, qid: Any, number: int, *, reader: _Reader, n_columns: int,
+    share: Vector,
+) -> _Part:  # fmt: skip
+    """What the second scan finds in a partition; `share` is that of each class in the sample."""
+    if len(column_of(y)) != X.shape[0]:
+        return _Part(None, None, _different_sizes("X", X.shape[0], "y", len(column_of(y))))
+    rows = reader.rows(X, y, weight, qid)
+    if rows.X.shape[1] != n_columns:
+        problem = f"X has {rows.X.shape[1]} columns; {n_columns} were expected"
+        return _Part(None, None, problem)
+    if not np.isfinite(rows.X.data if sp.issparse(rows.X) else rows.X).all():
+        problem = "X has NaN or infinite values. Fill in missing values, or drop these rows"
+        return _Part(None, None, problem)
+    about = _column_means(rows.X)
+    rng = np.random.default_rng([0, number])
+    if rows.group is None:
+        kept = np.flatnonzero(rng.uniform(size=rows.n_rows) < share[rows.codes])
+    else:  # complete groups
+        of_group = rng.uniform(size=rows.n_rows)[rows.group]
+        kept = np.flatnonzero(of_group < share[0])
+    sample = Rows(
+        rows.X[kept],
+        rows.codes[kept],
+        None if rows.weight is None else rows.weight[kept],
+        None if rows.group is None else rows.group[kept],
+    )
+    return _Part(part_moments(rows, about, reader.classes.size), sample)
+
+
+def _column_means(X: Any) -> Vector:
+    n_rows, n_columns = X.shape
+    if n_rows == 0 or sp.issparse(X):  # means of sparse columns are near zero
+        return np.zeros(n_columns)
+    return X.mean(axis=0, dtype=np.float64)
+
+
+def _sample_shares(counts: Vector, n_columns: int, *, grouped: bool) -> Vector:
+    """The share of the rows of each class in the sample: all of a rare class, or, with groups, the
+    same of all.
+    """
+    size = max(min(_MOST_ROWS, _MOST_BYTES // (8 * max(n_columns, 1))), 16)
+    if counts.sum() <= size:
+        return np.ones(counts.size)
+    if grouped:
+        return np.full(counts.size, size / counts.sum())
+    return 0.5 * size / counts
+
+
+def _scan_rows(
+    partitions: Partitions, reader: _Reader, n_columns: int, share: Vector
+) -> tuple[ColumnMoments, Rows]:
+    """Moments of the columns over all partitions, and a sample."""
+    scan = partial(_scan_part, reader=reader, n_columns=n_columns, share=share)
+    found = partitions.map(scan, range(len(partitions)))
+    _refuse_problems([each.problem for each in found])
+    moments = _added_moments([each.moments for each in found if each.moments is not None])
+    return moments, _joined([each.sample for each in found if each.sample is not None], moments)
+
+
+def _added_moments(parts: list[ColumnMoments]) -> ColumnMoments:
+    """The sum of moments, each about its own point, about the mean of all rows."""
+    weight = sum(part.weight.sum() for part in parts)
+    shifted = [part.weight.sum() * part.about + part.first.sum(axis=0) for part in parts]
+    mean = sum(shifted[1:], start=shifted[0]) / weight
+    moved = [part.moved(mean) for part in parts]
+    return sum(moved[1:], start=moved[0])
+
+
+def _joined(samples: list[Rows], moments: ColumnMoments) -> Rows:
+    """The sample of all partitions; without groups, with weights such that every class has its
+    share of all rows.
+    """
+    blocks = [each.X for each in samples]
+    X = sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)
+    codes = np.concatenate([each.codes for each in samples])
+    weight = np.concatenate(
+        [np.ones(each.n_rows) if each.weight is None else each.weight for each in samples]
+    )
+    if samples[0].group is not None:
+        starts = np.cumsum([0] + [each.n_rows for each in samples[:-1]])
+        numbers = [s + each.group for s, each in zip(starts, samples, strict=True)]  # type: ignore[operator]
+        return Rows(X, codes, weight, np.unique(np.concatenate(numbers), return_inverse=True)[1])
+    sampled = np.bincount(codes, weights=weight, minlength=moments.weight.size)
+    ratio = np.divide(moments.weight, sampled, out=np.ones(sampled.size), where=sampled > 0.0)
+    weight = weight * ratio[codes]
+    return Rows(X, codes, weight / weight.mean() if weight.any() else weight)
