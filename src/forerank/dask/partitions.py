@@ -14,18 +14,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from forerank._kernels import serial_blas, serial_kernels
 from forerank._typing import Matrix
 from forerank._validation import is_dask
 
-__all__ = ["Partitions", "column_names", "column_of", "matrix_of", "n_columns_of", "single_blocks"]
+__all__ = ["Partitions", "column_names", "column_of", "column_problem", "matrix_of"]
+__all__ += ["n_columns_of", "refuse_problems", "refuse_split_groups", "single_blocks"]
 
 A = TypeVar("A")
 
 # Results that are added by one task of the tree; more wait for the slowest of them, fewer have more
 # levels.
 _FAN_IN = 8
+# Group labels named in an error message.
+_SHOWN = 3
 
 
 class Partitions:
@@ -35,16 +39,24 @@ class Partitions:
     ----------
     X : Dask array, DataFrame or Series
         Its partitions are those of all.
+    name : str
+        Name of X in error messages.
     **columns : Dask array or Series, array-like, or None
         As many partitions as X. An array-like is divided like X where the sizes of the partitions
         of X are known.
     """
 
-    def __init__(self, X: Any, **columns: Any) -> None:
-        self.sizes = _known_sizes(X)
-        blocks = [_blocks(X, "X")]
-        for name, column in columns.items():
-            blocks.append(_blocks(self._divided(column, name), name, len(blocks[0])))
+    def __init__(self, X: Any, *, name: str = "X", **columns: Any) -> None:
+        self.sizes, self.name = _known_sizes(X), name
+        blocks = [_blocks(X, name)]
+        for label, column in columns.items():
+            found = _blocks(self._divided(column, label), label, len(blocks[0]))
+            if len(found) != len(blocks[0]):
+                raise ValueError(
+                    f"{label} has {len(found)} partitions and {name} has {len(blocks[0])}. Make "
+                    "both from the same collection, or repartition one of them."
+                )
+            blocks.append(found)
         self._blocks = list(zip(*blocks, strict=True))
 
     def without_rows(self) -> "Partitions":
@@ -69,9 +81,8 @@ class Partitions:
             self._refuse_length(name, sum(known))
         if self.sizes is None:
             raise ValueError(
-                f"{name} is in memory, but the partitions of X have unknown sizes. Give {name} as a"
-                " Dask collection with the partitions of X, or call X.compute_chunk_sizes() on an "
-                "array."
+                f"{name} is in memory, but the partitions of {self.name} have unknown sizes. Give "
+                f"{name} as a Dask collection with the same partitions."
             )
         import dask.array
 
@@ -89,7 +100,7 @@ class Partitions:
         """`function` of the blocks of each partition, in order; further arguments by partition."""
         import dask
 
-        tasks = self._tasks(function, *by_partition)
+        tasks = self.tasks(function, *by_partition)
         return list(dask.compute(*tasks))
 
     def sum(self, function: Callable[..., A]) -> A:
@@ -97,12 +108,13 @@ class Partitions:
         import dask
 
         added = dask.delayed(_added, pure=False)
-        parts = self._tasks(function)
+        parts = self.tasks(function)
         while len(parts) > 1:
             parts = [added(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
         return dask.compute(parts[0])[0]
 
-    def _tasks(self, function: Callable, *by_partition: Sequence[Any]) -> list[Any]:
+    def tasks(self, function: Callable, *by_partition: Sequence[Any]) -> list[Any]:
+        """The same, delayed."""
         import dask
 
         # One node of the graph: it reaches each worker once, and is part of the graph, not data
@@ -125,22 +137,16 @@ def _added(values: Sequence[Any]) -> Any:
     return reduce(add, values)
 
 
-def _blocks(collection: Any, name: str, n_expected: int | None = None) -> list[Any]:
+def _blocks(collection: Any, name: str, n_blocks: int = 0) -> list[Any]:
     """A delayed object for each partition; None for each where there is no collection."""
     if collection is None:
-        return [None] * (n_expected or 0)
+        return [None] * n_blocks
     if not hasattr(collection, "npartitions") or not hasattr(collection, "ndim"):
         raise TypeError(
             f"{name} is a Dask {type(collection).__name__}; a Dask array, DataFrame or Series is "
             "expected."
         )
-    blocks = np.ravel(single_blocks(collection).to_delayed()).tolist()
-    if n_expected is not None and len(blocks) != n_expected:
-        raise ValueError(
-            f"{name} has {len(blocks)} partitions and X has {n_expected}. Make both from the same "
-            "DataFrame, or repartition one of them."
-        )
-    return blocks
+    return np.ravel(single_blocks(collection).to_delayed()).tolist()
 
 
 def single_blocks(collection: Any) -> Any:
@@ -201,3 +207,36 @@ def column_of(block: Any) -> Any:
     """A block of labels, weights, groups or scores as an array of one dimension."""
     values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+# --- Problems, which tasks return and the client raises ---
+
+
+def column_problem(values: NDArray, name: str) -> str:
+    """Why a block of a column is not usable; empty where it is."""
+    if values.ndim != 1:
+        return f"{name} has {values.ndim} dimensions; one value per row is expected"
+    missing = [v is None or v != v for v in values] if values.dtype == object else values != values
+    if np.any(missing):
+        return f"{name} has missing values; remove these rows or give them a value"
+    return ""
+
+
+def refuse_problems(problems: list[str]) -> None:
+    """ValueError with the first problem of a partition."""
+    for number, problem in enumerate(problems):
+        if problem:
+            raise ValueError(f"In partition {number} of {len(problems)}: {problem}.")
+
+
+def refuse_split_groups(groups: list[NDArray]) -> None:
+    """ValueError where a group has rows in several partitions."""
+    labels, n_partitions = np.unique(np.concatenate(groups), return_counts=True)
+    split = labels[n_partitions > 1].tolist()
+    if split:
+        shown = ", ".join(map(repr, split[:_SHOWN])) + ", ..." * (len(split) > _SHOWN)
+        raise ValueError(
+            f"{len(split):,} of {labels.size:,} groups of qid have rows in several partitions "
+            f"({shown}); each group must be in one. For a DataFrame: df.shuffle(on=column of qid); "
+            "for an array: X.rechunk to chunks that end where a group ends."
+        )

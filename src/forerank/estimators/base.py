@@ -89,6 +89,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
+        self._refuse_dask(data[0], fitting=reset)
         of_form = isinstance(data[0], np.ndarray) or sparse == "csr"
         if of_form and self._is_valid(*data, reset=reset):
             if reset:
@@ -97,6 +98,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             return data if len(data) > 1 else data[0]
         types = [np.float64, np.float32]
         return validate_data(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
+
+    def _refuse_dask(self, X: Any, *, fitting: bool) -> None:
+        """TypeError for a Dask collection, which scikit-learn's checks would load into memory."""
+        if fitting:
+            remedy = "Use PairwiseRanker or PointwiseRanker, or fit on a sample: X[rows].compute()."
+        else:
+            remedy = "Score by partition: X.map_partitions (DataFrame) or X.map_blocks (array)."
+        refuse_dask(X, type(self).__name__, remedy)
 
     def _is_valid(self, X: Any, *labels: Any, reset: bool) -> bool:
         """Whether the checks of scikit-learn would return X and y unchanged, without a warning."""

@@ -20,8 +20,11 @@ from forerank.dask.partitions import (
     Partitions,
     column_names,
     column_of,
+    column_problem,
     matrix_of,
     n_columns_of,
+    refuse_problems,
+    refuse_split_groups,
 )
 from forerank.estimators import part_fits
 from forerank.estimators.base import refuse_more_than_two, refuse_one_class, refuse_weightless_class
@@ -34,8 +37,6 @@ __all__ = ["prepare_pairs", "prepare_points"]
 
 # Most rows and bytes of the sample, which the client has in memory.
 _MOST_ROWS, _MOST_BYTES = 2**18, 2**26
-# Group labels named in an error message.
-_SHOWN = 3
 
 
 def prepare_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
@@ -101,7 +102,7 @@ class _LabelCounts(NamedTuple):
 def _count_labels(_: None, y: Any, weight: Any, qid: Any) -> _LabelCounts:
     """What the first scan finds in a partition."""
     values, nothing = column_of(y), np.empty(0)
-    if problem := _column_problem(values, "y") or _size_problem(values, weight, qid):
+    if problem := column_problem(values, "y") or _size_problem(values, weight, qid):
         return _LabelCounts(nothing, nothing, 0.0, nothing, problem)
     labels, counts = np.unique(values, return_counts=True)
     largest = 1.0
@@ -112,19 +113,9 @@ def _count_labels(_: None, y: Any, weight: Any, qid: Any) -> _LabelCounts:
         largest = float(w.max(initial=0.0))
     groups = nothing
     if qid is not None:
-        problem = problem or _column_problem(column_of(qid), "qid")
+        problem = problem or column_problem(column_of(qid), "qid")
         groups = nothing if problem else np.unique(column_of(qid))
     return _LabelCounts(labels, counts, largest, groups, problem)
-
-
-def _column_problem(values: NDArray, name: str) -> str:
-    """Why a block of a column is not usable; empty where it is."""
-    if values.ndim != 1:
-        return f"{name} has {values.ndim} dimensions; one value per row is expected"
-    missing = [v is None or v != v for v in values] if values.dtype == object else values != values
-    if np.any(missing):
-        return f"{name} has missing values; remove these rows or give them a value"
-    return ""
 
 
 def _size_problem(values: NDArray, weight: Any, qid: Any) -> str:
@@ -141,17 +132,10 @@ def _different_sizes(name: str, n: int, other: str, n_other: int) -> str:
     )
 
 
-def _refuse_problems(problems: list[str]) -> None:
-    """ValueError with the first problem of a partition."""
-    for number, problem in enumerate(problems):
-        if problem:
-            raise ValueError(f"In partition {number} of {len(problems)}: {problem}.")
-
-
 def _scan_labels(partitions: Partitions, *, grouped: bool) -> tuple["_Reader", Vector]:
     """The reader of partitions, and the number of rows of each class."""
     found = partitions.map(_count_labels)
-    _refuse_problems([each.problem for each in found])
+    refuse_problems([each.problem for each in found])
     filled = [each for each in found if each.labels.size]
     if not filled:
         raise ValueError("X has no rows; rows of at least two classes are needed.")
@@ -159,26 +143,12 @@ def _scan_labels(partitions: Partitions, *, grouped: bool) -> tuple["_Reader", V
     refuse_one_class(classes)
     counts = np.bincount(codes, weights=np.concatenate([each.counts for each in filled]))
     if grouped:
-        _refuse_split_groups([each.groups for each in filled])
+        refuse_split_groups([each.groups for each in filled])
     largest = max(each.largest_weight for each in found)
     if largest == 0.0:
         raise ValueError("sample_weight is zero for every row; rows of each class need a weight.")
     safe = SAFE_WEIGHTS[0] < largest < SAFE_WEIGHTS[1]
     return _Reader(classes, 1.0 if safe else largest), counts.astype(np.float64)
-
-
-def _refuse_split_groups(groups: list[NDArray]) -> None:
-    """ValueError where a group has rows in several partitions."""
-    labels, n_partitions = np.unique(np.concatenate(groups), return_counts=True)
-    split = labels[n_partitions > 1].tolist()
-    if split:
-        shown = ", ".join(map(repr, split[:_SHOWN])) + ", ..." * (len(split) > _SHOWN)
-        raise ValueError(
-            f"{len(split):,} of {labels.size:,} groups of qid have rows in several partitions "
-            f"({shown}); pairs between partitions would be lost. Put each group into one partition:"
-            " for a DataFrame, df.shuffle(on=the column of qid); for an array, chunks that end "
-            "where a group ends (X.rechunk)."
-        )
 
 
 # --- Partitions as rows ---
@@ -272,7 +242,7 @@ def _scan_rows(
     """Moments of the columns over all partitions, and a sample."""
     scan = partial(_scan_part, reader=reader, n_columns=n_columns, share=share)
     found = partitions.map(scan, range(len(partitions)))
-    _refuse_problems([each.problem for each in found])
+    refuse_problems([each.problem for each in found])
     moments = _added_moments([each.moments for each in found if each.moments is not None])
     return moments, _joined([each.sample for each in found if each.sample is not None], moments)
 

@@ -81,7 +81,7 @@ class PartwiseProblem:
                 rows.codes, parts.loss, weight=rows.weight, group=group, edges=parts.edges
             )
             return found if found.blocks.n_blocks else None
-        if not np.unique(rows.codes).size == 2:
+        if np.unique(rows.codes).size != 2:
             return None
         return Pointwise(rows.codes == 1, parts.loss, weight=parts.weight_of(rows))
 
