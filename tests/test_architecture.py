@@ -128,7 +128,7 @@ PUBLIC = {
         OWPCRanker PNormPush PairwiseRanker PartialAUCRanker PointwiseRanker PoolRanker
         QuadraticFeatures
         RankBoost RankNCG RankNet Ranker SparseTopPush TopPush TopRanker active compare
-        data estimators graphs losses metrics models
+        data estimators graphs losses metrics models open_rows
     """,
     "forerank.active": """
         Audit Budget Diverse Entropy Greedy IrrelevantInARow LabellingLoop LossMin MissingEstimate

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forerank import active, data, estimators, graphs, losses, metrics, models
+    from forerank.data.row_stream import open_rows
     from forerank.estimators import (
         AATPRanker,
         ActiveSamplingRanker,
@@ -63,10 +64,12 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "open_rows",
 ]
 
 _HOME = {name: "forerank.estimators" for name in __all__ if name[0].isupper()}
 _HOME |= {"Ranker": "forerank.selection", "compare": "forerank.workflows.compare"}
+_HOME |= {"open_rows": "forerank.data.row_stream"}
 # Names of modules in version 0.1 that have moved, and their present names.
 _MOVED = {
     "bounds": "forerank.metrics.bounds",

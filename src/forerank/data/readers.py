@@ -200,11 +200,17 @@ def open_csv(
     return _csv_file(path, file_kind(path, format), delimiter, encoding)
 
 
-def iter_batches(path: Any, *, encoding: str | None = None, format: str | None = None) -> Iterator:
+def iter_batches(
+    path: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+) -> Iterator:
     """A table that is not CSV as pyarrow batches; at least one, which may be empty."""
     kind = file_kind(path, format)
     check_readable(path)
-    yield from _batches(path, kind, None, encoding)
+    yield from _batches(path, kind, columns, encoding)
 
 
 def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from forerank._validation import (
 )
 from forerank.design import merge_equal_rows
 from forerank.estimators.dask_scores import lazy_classes
+from forerank.estimators.streams import is_stream, refuse_stream
 from forerank.estimators.tensors import predicted_classes
 from forerank.graphs import lowest_first, numbered_edges
 from forerank.losses import Loss, get_loss
@@ -78,8 +79,28 @@ class available_or_remedy:
         return MethodType(self._method, ranker)
 
 
+def _refusing_streams(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A method `fit` that refuses streamed rows, unless its ranker fits them."""
+
+    @wraps(fit)
+    def checked(self: Any, X: Any, *rows: Any, **options: Any) -> Any:
+        if is_stream(X) and not self._fits_streams:
+            refuse_stream(self)
+        return fit(self, X, *rows, **options)
+
+    return checked
+
+
 class BaseRanker(ClassifierMixin, BaseEstimator):
     """A classifier whose scores rank the rows."""
+
+    # Whether `fit` takes rows of `forerank.open_rows`.
+    _fits_streams = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = _refusing_streams(vars(cls)["fit"])  # type: ignore[attr-defined]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -189,7 +210,7 @@ class GraphRanker(BaseRanker):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Self:
@@ -198,6 +219,7 @@ class GraphRanker(BaseRanker):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
+            For `PairwiseRanker` also rows of `forerank.open_rows`, without further arguments.
         y : array-like of shape (n_samples,)
             Two classes with any labels, or grades with `graph`; the label that sorts last is ranked
             above the others.
@@ -213,7 +235,7 @@ class GraphRanker(BaseRanker):
         return self._fit(X, y, sample_weight, qid)
 
     def _fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> Self:
         raise NotImplementedError
 

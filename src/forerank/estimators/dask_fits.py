@@ -33,18 +33,18 @@ from forerank.objectives.part_columns import ColumnMoments, part_moments
 from forerank.objectives.parts import Rows
 from forerank.solvers.path import Solve
 
-__all__ = ["prepare_pairs", "prepare_points"]
+__all__ = ["prepare_dask_pairs", "prepare_dask_points"]
 
 # Most rows and bytes of the sample, which the client has in memory.
 _MOST_ROWS, _MOST_BYTES = 2**18, 2**26
 
 
-def prepare_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
+def prepare_dask_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
     """A function that fits a ranker on all pairs of a Dask collection at its present alpha."""
     return part_fits.prepare_pairs(ranker, _read(ranker, X, y, sample_weight, qid))
 
 
-def prepare_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solve:
+def prepare_dask_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solve:
     """A function that fits a ranker row by row on a Dask collection at its present alpha."""
     from forerank.estimators.pointwise import class_weights
 

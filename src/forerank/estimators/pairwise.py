@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 from forerank._typing import Vector
 from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
-from forerank.estimators import dask_fits, tensors
 from forerank.estimators.base import GraphRanker
+from forerank.estimators.dask_fits import prepare_dask_pairs
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS, LinearRanker
+from forerank.estimators.streams import is_stream, prepare_stream_pairs
+from forerank.estimators.tensors import prepare_pairs
 from forerank.solvers import SolverResult
 from forerank.solvers.path import Solve
 
@@ -83,6 +85,8 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     1.0
     """
 
+    _fits_streams = True
+
     def __init__(
         self,
         loss: str = "squared_hinge",
@@ -103,7 +107,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         self.verbose = verbose
 
     def _fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, qid: ArrayLike | None
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, qid: ArrayLike | None
     ) -> Self:
         self._prepare(X, y, sample_weight=sample_weight, qid=qid)()
         return self
@@ -111,9 +115,11 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
         if is_tensor(X):
-            return tensors.prepare_pairs(self, X, y, sample_weight, qid)
+            return prepare_pairs(self, X, y, sample_weight, qid)
         if is_dask(X):
-            return dask_fits.prepare_pairs(self, X, y, sample_weight, qid)
+            return prepare_dask_pairs(self, X, y, sample_weight, qid)
+        if is_stream(X):
+            return prepare_stream_pairs(self, X, y, sample_weight, qid)
         X, codes = self._read(X, y)
         X, codes, objective, weight = self._merged_pairs(X, codes, self.loss, sample_weight, qid)
         design = make_design(X)

@@ -10,8 +10,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from forerank._typing import Vector
 from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
-from forerank.estimators import dask_fits, tensors
+from forerank.estimators.dask_fits import prepare_dask_points
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS
+from forerank.estimators.streams import is_stream, prepare_stream_points
+from forerank.estimators.tensors import prepare_points
 from forerank.estimators.two_class import TwoClassRanker
 from forerank.objectives import Pointwise, Profiled
 from forerank.solvers import SolverResult
@@ -74,6 +76,8 @@ class PointwiseRanker(TwoClassRanker):
     0.99
     """
 
+    _fits_streams = True
+
     def __init__(
         self,
         loss: str = "logistic",
@@ -95,12 +99,18 @@ class PointwiseRanker(TwoClassRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the weights.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
+            Or rows of `forerank.open_rows`, without further arguments.
         y : array-like of shape (n_samples,)
             Two classes with any labels; the one that sorts last is the positive class.
         sample_weight : array-like of shape (n_samples,), optional
@@ -116,9 +126,11 @@ class PointwiseRanker(TwoClassRanker):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
         if is_tensor(X):
-            return tensors.prepare_points(self, X, y, sample_weight)
+            return prepare_points(self, X, y, sample_weight)
         if is_dask(X):
-            return dask_fits.prepare_points(self, X, y, sample_weight)
+            return prepare_dask_points(self, X, y, sample_weight)
+        if is_stream(X):
+            return prepare_stream_points(self, X, y, sample_weight)
         X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, merge=True)
         if self.class_weight is not None:
             per_class = class_weights(self.class_weight, self.classes_, codes, weight)

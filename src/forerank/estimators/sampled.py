@@ -150,7 +150,7 @@ class SampledRanker(GraphRanker, TwoClassRanker):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         *,

@@ -345,12 +345,15 @@ def _with_equal_cells(tables: Tables) -> Tables:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean loss and its gradient over all rows; `error` bounds the error of the gradient's norm."""
+    """Mean loss and its gradient over all rows; `error` bounds the error of the gradient's norm,
+    `tables` are those of the classes at this point, for pairs over all rows.
+    """
 
     value: float
     gradient: Vector
     error: float = 0.0
     n_passes: int = 1
+    tables: Tables | None = None
 
 
 # A function that applies another to each part and adds up the results.
@@ -382,7 +385,8 @@ def evaluate(
     if isinstance(parts, PointParts) or parts.one_pass:
         sums = over_parts(partial(part_sums, point=point, parts=parts))
         return Evaluation(sums.value / sums.total, sums.gradient / sums.total)
-    functions = slope_functions(parts, over_parts(partial(part_tables, point=point, parts=parts)))
+    tables = over_parts(partial(part_tables, point=point, parts=parts))
+    functions = slope_functions(parts, tables)
     if functions.overflows:
         return Evaluation(np.inf, np.zeros(point.w.size))
     passes = 2
@@ -395,4 +399,4 @@ def evaluate(
     sums = over_parts(task)
     error = functions.errors(second_moment)[1]
     total = functions.total
-    return Evaluation(sums.value / total, sums.gradient / total, error, passes)
+    return Evaluation(sums.value / total, sums.gradient / total, error, passes, tables)

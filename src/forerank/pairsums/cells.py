@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._kernels import compiled
+from forerank._kernels import compiled, in_row_chunks
 from forerank._typing import Mask, Vector
 
 __all__ = ["CellRequest", "HingeSums", "HingeTable"]
@@ -31,6 +31,8 @@ _MOST_CELLS = 2**16
 _LARGEST_TABLE = 2**22
 # Relative rounding error of a cell's second moment that is allowed for in its deviation.
 _ROUNDING = 1e-12
+# Time of a target, in multiplications of a product with X.
+_MULTIPLICATIONS = 25
 # Columns of a table.
 _WEIGHT, _FIRST, _SECOND, _LOWEST, _HIGHEST = range(5)
 
@@ -195,7 +197,7 @@ def _far_sums(cells, width):  # type: ignore[no-untyped-def]
 def _active_sums(  # type: ignore[no-untyped-def]
     t, sign, scale, first, cells, far, slot, start, point_s, point_sums, out
 ):
-    """Add M0, M1, M2 at each target to `out`, from the table of the sources.
+    """Fill `out` with M0, M1, M2 at each target, from the table of the sources.
 
     sign = 1: targets are upper rows; -1: lower ones, and the table is that of negated scores.
     """
@@ -239,9 +241,9 @@ def _active_sums(  # type: ignore[no-untyped-def]
                         m0 += 0.5 * w
                         m1 += 0.5 * w * d
                         m2 += 0.5 * w * d * d
-        out[0, i] += m0
-        out[1, i] += m1
-        out[2, i] += m2
+        out[0, i] = m0
+        out[1, i] = m1
+        out[2, i] = m2
 
 
 class _Side:
@@ -258,6 +260,7 @@ class _Side:
         if len(sources.cells):
             first, end = min(first, sources.first), max(end, sources.first + len(sources.cells))
         self._sign, self._scale = sign, 2.0**own.bits
+        self._is_empty = not len(sources.cells)
         self._table = (
             sources.within(first, end)
             if len(sources.cells)
@@ -322,11 +325,19 @@ class _Side:
             self._points = np.concatenate(points)
             self._point_sums = np.ascontiguousarray(np.concatenate(pieces))
 
-    def add_sums(self, t: Vector, out: Vector) -> None:
-        _active_sums(
-            t, self._sign, self._scale, self._table.first, self._table.cells, self._far,
-            self._slot, self._start, self._points, self._point_sums, out,
-        )  # fmt: skip
+    def sums(self, t: Vector) -> Vector:
+        """M0, M1 and M2 at each target."""
+        out = np.zeros((3, t.size))
+        if self._is_empty:
+            return out
+        table = self._scale, self._table.first, self._table.cells, self._far
+        points = self._slot, self._start, self._points, self._point_sums
+
+        def some(begin: int, end: int) -> None:
+            _active_sums(t[begin:end], self._sign, *table, *points, out[:, begin:end])
+
+        in_row_chunks(some, t.size, _MULTIPLICATIONS * t.size)
+        return out
 
 
 class HingeSums:
@@ -399,9 +410,7 @@ class HingeSums:
 
     def at(self, t: Vector) -> tuple[Vector, Vector]:
         """Sums of the loss over the lower sources at each target, and slopes over all sources."""
-        below, above = np.zeros((3, t.size)), np.zeros((3, t.size))
-        self._below.add_sums(t, below)
-        self._above.add_sums(t, above)
+        below, above = self._below.sums(t), self._above.sums(t)
         if self._degree == 1:
             return below[1], above[0] - below[0]
         return below[2], 2.0 * (above[1] - below[1])

@@ -40,12 +40,14 @@ _SAMPLE_TOL, _LEAST_SAMPLE_TOL = 0.1, 1e-7
 # objective.
 _DECREASE = 3.0
 # Allowed error of the gradient of an evaluation, relative to the tolerance.
-_ACCURACY = 0.05
+_ACCURACY = 0.3
 # Ratio of a column's variation in the sample to that over all rows below which the sample's
 # curvature of the column is not used.
 _SEEN = 0.25
 # Most evaluations of a line search.
 _MOST_TRIALS = 12
+
+AfterEvaluation = Callable[[Vector, Metric, Point, Evaluation], None]
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,13 @@ def minimise_parts(
     tol: float = 1e-3,
     max_iter: int = 200,
     progress: Progress | None = None,
-    after_evaluation: Callable[[Vector, Metric], None] = lambda w, metric: None,
+    after_evaluation: AfterEvaluation = lambda w, metric, point, here: None,
 ) -> SolverResult:
     """Minimise the mean loss over all parts plus alpha/2 ||w||^2.
 
     `start` has weights of the original columns; without it, the minimiser over the sample is the
-    start. `scores` of the result is empty. `after_evaluation` is called with the weights of the
-    original columns and the metric.
+    start. `scores` of the result is empty. `after_evaluation` is called at every accepted point
+    with the weights of the original columns, the metric, the point and the evaluation there.
     """
     return _Iterations(problem, alpha, tol, progress or Progress(), after_evaluation).run(
         start, max_iter
@@ -116,7 +118,7 @@ class _Iterations:
         alpha: float,
         tol: float,
         progress: Progress,
-        after_evaluation: Callable[[Vector, Metric], None],
+        after_evaluation: AfterEvaluation,
     ) -> None:
         self._problem, self._alpha, self._tol = problem, alpha, tol
         self._progress, self._after_evaluation = progress, after_evaluation
@@ -224,7 +226,7 @@ class _Iterations:
             optimality = norm / reference if reference > 0.0 else 0.0
             columns = self._to_columns(w)
             self._progress.record(columns, self._problem.moments.n_rows, value, optimality)
-            self._after_evaluation(columns, metric)
+            self._after_evaluation(columns, metric, self._point(w), here)
             p = -metric(gradient)
             converged = optimality <= tol
             small = _DECREASE * tol * value if self._penalty.any() else np.inf

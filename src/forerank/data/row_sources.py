@@ -1,0 +1,302 @@
+"""Sources of rows that are read block by block, as often as needed: files, and Arrow streams.
+
+A source yields `Batch`es: a block of columns as an array in C order, and labels, weights and group
+labels of its rows. Memory does not grow with the number of rows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank._text import listed
+from forerank.data.formats import check_readable, file_kind
+from forerank.data.frames import to_frame
+from forerank.data.readers import check_columns, iter_batches, iter_table
+from forerank.exceptions import DataFileError
+
+__all__ = ["ArraySource", "Batch", "TableSource", "find_files", "open_source"]
+
+# Formats that are read in blocks.
+_STREAMED = ("csv", "tsv", "parquet", "feather")
+# Types of columns whose values float32 has exactly.
+_SINGLE = ("float16", "float32", "int8", "int16", "uint8", "uint16", "bool", "boolean")
+
+
+@dataclass
+class Batch:
+    """Columns, labels, weights (or None) and group labels (or None) of some rows."""
+
+    X: Any
+    labels: NDArray
+    weight: NDArray | None = None
+    group: NDArray | None = None
+
+
+# From a pandas frame to the columns of X.
+Transform = Callable[[Any], Any]
+
+
+def find_files(paths: Any) -> list[Path]:
+    """The files of a path, a pattern such as "data/*.parquet", or a list of either, sorted."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    found: list[Path] = []
+    for path in given:
+        matches = sorted(glob(str(path))) if not Path(path).exists() else [str(path)]
+        if not matches:
+            raise DataFileError(path, "there is no such file, and no file matches it as a pattern")
+        found += map(Path, matches)
+    return found
+
+
+class TableSource:
+    """Tables with named columns: files of one format, or an object with `__arrow_c_stream__`.
+
+    Parameters
+    ----------
+    data : list of paths, or an object with `__arrow_c_stream__`, or a function that returns one
+    target, group, weight : str
+        Names of the columns with labels, and, optionally, groups and weights.
+    columns : list of str, optional
+        The columns of X; by default all others.
+    drop : list of str
+        Columns that are not used.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        target: str,
+        group: str | None = None,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        **reading: Any,
+    ) -> None:
+        self._data, self._reading = data, reading
+        self.files: list[Path] = data if isinstance(data, list) else []
+        self.name: Any = self.files[0] if self.files else "the stream"
+        self._special = target, group, weight
+        head = self._head()
+        names = list(head.columns)
+        check_columns(self.name, names, target, group, weight, *(columns or ()), *drop)
+        used = {name for name in (target, group, weight, *drop) if name is not None}
+        self.columns = list(columns) if columns else [name for name in names if name not in used]
+        if not self.columns:
+            raise DataFileError(self.name, "no column is left for X; add columns")
+        self.dtype = _matrix_type(head[self.columns])
+        self.words = _words(head[self.columns])
+        self.transform: Transform | None = None
+
+    def _head(self) -> Any:
+        """The first rows."""
+        for frame in self.frames(None):
+            return frame
+        raise DataFileError(self.name, "there are no rows")
+
+    def frames(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        """All rows as frames, file by file."""
+        if not self.files:
+            yield from _arrow_frames(self._data, columns)
+            return
+        for path in self.files:
+            if file_kind(path, self._reading.get("format")) in ("csv", "tsv"):
+                yield from iter_table(path, columns=columns, **self._reading)
+            else:
+                for batch in iter_batches(path, columns=columns, **self._reading):
+                    yield _frame_of(batch)
+
+    def wanted(self) -> list[str]:
+        """All columns that are read."""
+        return [*self.columns, *(name for name in self._special if name is not None)]
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows, block by block."""
+        begin = 0
+        for frame in self.frames(self.wanted()):
+            yield self.batch(frame, begin)
+            begin += len(frame)
+
+    def batch(self, frame: Any, begin: int) -> Batch:
+        """Rows of a frame, of which the first is row `begin` of all."""
+        target, group, weight = self._special
+        if self.transform is not None:
+            X = self.transform(frame)
+        else:
+            X = np.empty((len(frame), len(self.columns)), dtype=self.dtype)
+            for k, name in enumerate(self.columns):
+                X[:, k] = self._numbers(frame[name])
+        return Batch(
+            X,
+            self._known(frame[target], "label", begin),
+            None if weight is None else self._numbers(frame[weight]).astype(float),
+            None if group is None else self._known(frame[group], "group", begin),
+        )
+
+    def _numbers(self, column: Any) -> NDArray:
+        try:
+            return column.to_numpy(dtype=self.dtype, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise DataFileError(
+                self.name, f"the column {column.name!r} has values that are not numbers"
+            ) from None
+
+    def _known(self, column: Any, what: str, begin: int) -> NDArray:
+        missing = column.isna().to_numpy()
+        if missing.any():
+            row = begin + int(np.argmax(missing)) + 1
+            raise DataFileError(
+                self.name, f"the {what} column {column.name!r} is empty in row {row:,}; remove it"
+            )
+        values = column.to_numpy()
+        return values if values.dtype.kind in "biuf" else values.astype(str)
+
+
+def _arrow_frames(data: Any, columns: Sequence[str] | None) -> Iterator[Any]:
+    import pyarrow as pa
+
+    stream = data() if callable(data) else data
+    reader = pa.RecordBatchReader.from_stream(stream)
+    for batch in reader:
+        yield _frame_of(batch if columns is None else batch.select(list(columns)))
+
+
+def _frame_of(batch: Any) -> Any:
+    """A batch as a frame; true and false stay truth values, which are numbers here."""
+    import pyarrow as pa
+
+    frame = to_frame(pa.Table.from_batches([batch]))
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if pa.types.is_boolean(field.type):
+            frame[field.name] = column.to_pandas()
+    return frame
+
+
+def _words(frame: Any) -> list[str]:
+    """Columns that are not numbers."""
+    from pandas.api import types
+
+    return [name for name in frame.columns if not types.is_numeric_dtype(frame[name].dtype)]
+
+
+def _matrix_type(frame: Any) -> type:
+    """float32 where it has the values of all columns exactly, else float64."""
+    single = all(str(kind).lower() in _SINGLE for kind in frame.dtypes)
+    return np.float32 if single else np.float64
+
+
+class ArraySource:
+    """A .npy file with a matrix in C order, which is read in place, and its labels.
+
+    `target` is a column number, an array, or another .npy file; so are `group` and `weight`.
+    """
+
+    words: tuple[str, ...] = ()
+
+    def __init__(self, path: Path, target: Any, group: Any = None, weight: Any = None) -> None:
+        check_readable(path)
+        self.files, self.name = [path], path
+        shape, self.file_type, self.offset = _npy_header(path)
+        if len(shape) != 2 or self.file_type not in (np.float32, np.float64):
+            raise DataFileError(
+                path,
+                f"expected a matrix of float32 or float64 in C order, found shape {shape} of "
+                f"{self.file_type}; save it as np.ascontiguousarray(X, dtype=np.float32)",
+            )
+        self.n_rows, self.n_file_columns = shape
+        expected = self.offset + self.n_rows * self.n_file_columns * self.file_type.itemsize
+        if path.stat().st_size < expected:
+            raise DataFileError(
+                path, f"the file is truncated: {path.stat().st_size:,} of {expected:,} bytes"
+            )
+        self.dtype = self.file_type.type
+        self._special = [self._special_column(each) for each in (target, group, weight)]
+        numbers = {each for each in self._special if isinstance(each, int)}
+        self.kept = [k for k in range(self.n_file_columns) if k not in numbers]
+        self.columns = [f"x{k}" for k in self.kept]
+
+    def _special_column(self, given: Any) -> Any:
+        if given is None:
+            return None
+        if isinstance(given, int) and not isinstance(given, bool):
+            if not 0 <= given < self.n_file_columns:
+                raise DataFileError(self.name, f"there is no column {given}")
+            return given
+        if isinstance(given, str | Path):
+            given = np.load(given, mmap_mode="r")
+        values = np.asarray(given)
+        if values.shape != (self.n_rows,):
+            raise DataFileError(
+                self.name, f"{self.n_rows:,} rows, but labels or groups of shape {values.shape}"
+            )
+        return values
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows, block by block."""
+        size = max(1, 2**22 // (self.n_file_columns * self.file_type.itemsize))
+        with self.name.open("rb") as file:
+            file.seek(self.offset)
+            for begin in range(0, self.n_rows, size):
+                n = min(size, self.n_rows - begin)
+                whole = np.fromfile(file, self.file_type, n * self.n_file_columns)
+                if whole.size < n * self.n_file_columns:
+                    raise DataFileError(self.name, "the file became shorter while it was read")
+                yield self.batch(whole.reshape(n, -1), begin)
+
+    def batch(self, block: NDArray, begin: int) -> Batch:
+        """Rows of a block of the file, of which the first is row `begin`."""
+        labels, group, weight = (
+            None if each is None else block[:, each] if isinstance(each, int)
+            else each[begin : begin + len(block)]
+            for each in self._special
+        )  # fmt: skip
+        X = block if len(self.kept) == block.shape[1] else block[:, self.kept]
+        assert labels is not None
+        weight = None if weight is None else np.asarray(weight, dtype=float)
+        return Batch(X, np.asarray(labels), weight, group)
+
+
+def _npy_header(path: Path) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape, type and offset of the entries; Fortran order counts as another type."""
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, fortran, dtype = read(file)
+        except (ValueError, KeyError) as error:
+            raise DataFileError(path, f"not a .npy file ({error})") from None
+        return shape, np.dtype(object) if fortran and len(shape) > 1 else dtype, file.tell()
+
+
+def open_source(
+    data: Any,
+    target: Any,
+    group: Any = None,
+    weight: Any = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    **reading: Any,
+) -> TableSource | ArraySource:
+    """The source of rows of files, or of an object with `__arrow_c_stream__`."""
+    if hasattr(data, "__arrow_c_stream__") or callable(data):
+        return TableSource(data, target, group, weight, columns, drop)
+    files = find_files(data)
+    if any(path.suffix == ".npy" for path in files):
+        if len(files) > 1:
+            raise DataFileError(files[0], "one .npy file is expected; use Parquet for several")
+        return ArraySource(files[0], target, group, weight)
+    kinds = {file_kind(path, reading.get("format")) for path in files}
+    if len(kinds) > 1 or not kinds <= set(_STREAMED):
+        raise DataFileError(
+            files[0],
+            f"files of format {listed(sorted(kinds))} cannot be read block by block together; "
+            f"convert them to one of {', '.join(_STREAMED)} or npy",
+        )
+    return TableSource(files, target, group, weight, columns, drop, **reading)
