@@ -36,7 +36,6 @@ from forerank.metrics.validation import number_groups
 from forerank.objectives import AllPairs
 
 __all__ = [
-    "SCORE_ROUNDING",
     "BaseRanker",
     "GraphRanker",
     "available_or_remedy",
@@ -53,7 +52,7 @@ __all__ = [
 
 # Largest difference of equal scores, relative to the largest score: the negatives that set the
 # threshold of a top objective tie up to rounding errors.
-SCORE_ROUNDING = 1e-12
+_ROUNDING = 1e-12
 
 
 class available_or_remedy:
@@ -123,7 +122,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def _refuse_dask(self, X: Any, *, fitting: bool) -> None:
         """TypeError for a Dask collection, which scikit-learn's checks would load into memory."""
         if fitting:
-            remedy = "Use PairwiseRanker or PointwiseRanker, or fit on a sample: X[rows].compute()."
+            remedy = (
+                "Fit it on a sample in memory, X[rows].compute(); PairwiseRanker and "
+                "PointwiseRanker fit all rows of a collection."
+            )
         else:
             remedy = "Score by partition: X.map_partitions (DataFrame) or X.map_blocks (array)."
         refuse_dask(X, type(self).__name__, remedy)
@@ -447,7 +449,7 @@ def prevalence_thresholds(
     """Thresholds that give each class as much weight as it has in y, midway between scores that
     differ by more than rounding errors.
     """
-    rounding = SCORE_ROUNDING * max(float(scores.max()), -float(scores.min()))
+    rounding = _ROUNDING * max(float(scores.max()), -float(scores.min()))
     goals = np.cumsum(np.bincount(codes, weights=weight, minlength=n_classes))[:-1]
     if weight is None and n_classes == 2:
         # The last score below the threshold and the next above it, without a sort.

@@ -6,6 +6,7 @@ every pass is a graph of tasks. No pass keeps X: a collection that fits into the
 workers should be persisted, any other is read anew in each pass.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,11 +27,16 @@ from forerank.dask.partitions import (
     refuse_problems,
     refuse_split_groups,
 )
-from forerank.estimators import part_fits
-from forerank.estimators.base import refuse_more_than_two, refuse_one_class, refuse_weightless_class
+from forerank.estimators.base import refuse_more_than_two, refuse_one_class
+from forerank.estimators.part_fits import (
+    PartScan,
+    prepare_part_pairs,
+    prepare_part_points,
+    refuse_other_columns,
+)
 from forerank.metrics.validation import number_groups
 from forerank.objectives.part_columns import ColumnMoments, part_moments
-from forerank.objectives.parts import Rows
+from forerank.objectives.parts import PairParts, Rows
 from forerank.solvers.path import Solve
 
 __all__ = ["prepare_dask_pairs", "prepare_dask_points"]
@@ -41,49 +47,72 @@ _MOST_ROWS, _MOST_BYTES = 2**18, 2**26
 
 def prepare_dask_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
     """A function that fits a ranker on all pairs of a Dask collection at its present alpha."""
-    return part_fits.prepare_pairs(ranker, _read(ranker, X, y, sample_weight, qid))
+    rows = _read(ranker, X, y, sample_weight, qid)
+    edges = ranker._edges()
+    parts = PairParts(
+        ranker.loss, ranker.classes_.size, None if edges is None else tuple(edges), rows.grouped
+    )
+    return prepare_part_pairs(ranker, rows.scan(parts), rows.over_parts, grouped=rows.grouped)
 
 
 def prepare_dask_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solve:
     """A function that fits a ranker row by row on a Dask collection at its present alpha."""
-    from forerank.estimators.pointwise import class_weights
-
     rows = _read(ranker, X, y, sample_weight, None)
     refuse_more_than_two(ranker.classes_)
-    totals, classes = rows.moments.weight, np.array([0, 1])
-    refuse_weightless_class(totals, classes == 1, ranker.classes_)
-    by_class = None
-    if ranker.class_weight is not None:
-        # Two rows, one of each class, have the totals of all rows.
-        by_class = class_weights(ranker.class_weight, ranker.classes_, classes, totals)
-    return part_fits.prepare_points(ranker, rows, by_class)
+    return prepare_part_points(ranker, rows.scan(), rows.over_parts)
 
 
-def _read(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> part_fits.PartedRows:
-    """The rows of a collection after both scans; sets classes and columns of the ranker."""
-    part_fits.refuse_hinge(ranker, "Dask collections")
-    n_columns, names = n_columns_of(X), column_names(X)
-    n_before = vars(ranker).get("n_features_in_", n_columns)
-    if ranker.warm_start and hasattr(ranker, "coef_") and n_columns != n_before:
+def _read(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> "_DaskRows":
+    """The rows of a collection after the first scan; sets classes and columns of the ranker."""
+    if ranker.loss == "hinge":
         raise ValueError(
-            f"warm_start=True continues from {n_before} columns, but X has {n_columns}. Fit a new "
-            "estimator, or set warm_start=False."
+            "loss='hinge' cannot be fitted on Dask collections: its solver reads the rows too "
+            "often. Use 'squared_hinge' or 'logistic', or fit on a sample: X[rows].compute()."
         )
+    if y is None:
+        raise ValueError("y is None; labels are needed, one for each row.")
+    n_columns, names = n_columns_of(X), column_names(X)
+    refuse_other_columns(ranker, n_columns)
     partitions = Partitions(X, y=y, sample_weight=sample_weight, qid=qid)
     reader, counts = _scan_labels(partitions.without_rows(), grouped=qid is not None)
+    refuse_one_class(reader.classes)
     ranker.classes_, ranker.n_features_in_ = reader.classes, n_columns
     ranker.__dict__.pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         ranker.feature_names_in_ = np.asarray(names, dtype=object)
-    share = _sample_shares(counts, n_columns, grouped=qid is not None)
-    moments, sample = _scan_rows(partitions, reader, n_columns, share)
-    return part_fits.PartedRows(
-        lambda function: partitions.sum(partial(_on_rows, function=function, reader=reader)),
-        reader.classes,
-        moments,
-        sample,
-        qid is not None,
-    )
+    return _DaskRows(partitions, reader, counts, n_columns, qid is not None)
+
+
+@dataclass(frozen=True)
+class _DaskRows:
+    """Partitions of rows after the first scan; `counts` are numbers of rows by class."""
+
+    partitions: Partitions
+    reader: "_Reader"
+    counts: Vector
+    n_columns: int
+    grouped: bool
+
+    def over_parts(self, function: Callable[[Rows], Any]) -> Any:
+        """The sum of a function over all partitions."""
+        return self.partitions.sum(partial(_on_rows, function=function, reader=self.reader))
+
+    def scan(self, parts: PairParts | None = None) -> PartScan:
+        """What the second scan finds; `parts` tells which groups have pairs."""
+        share = _sample_shares(self.counts, self.n_columns, grouped=self.grouped)
+        task = partial(
+            _scan_part,
+            reader=self.reader,
+            n_columns=self.n_columns,
+            share=share,
+            parts=parts if self.grouped else None,
+        )
+        found = self.partitions.map(task, range(len(self.partitions)))
+        refuse_problems([each.problem for each in found])
+        moments = _added_moments([each.moments for each in found if each.moments is not None])
+        sample = _joined([each.sample for each in found if each.sample is not None], moments)
+        groups = np.sum([each.groups for each in found], axis=0).tolist()
+        return PartScan(self.reader.classes, moments, sample, *groups)
 
 
 # --- First scan: labels, weights, groups ---
@@ -140,7 +169,6 @@ def _scan_labels(partitions: Partitions, *, grouped: bool) -> tuple["_Reader", V
     if not filled:
         raise ValueError("X has no rows; rows of at least two classes are needed.")
     classes, codes = encode_classes(np.concatenate([each.labels for each in filled]))
-    refuse_one_class(classes)
     counts = np.bincount(codes, weights=np.concatenate([each.counts for each in filled]))
     if grouped:
         refuse_split_groups([each.groups for each in filled])
@@ -180,41 +208,74 @@ def _on_rows(X: Any, y: Any, weight: Any, qid: Any, *, function: Any, reader: _R
 
 
 class _Part(NamedTuple):
-    """Moments of the columns of a partition, and rows of it for the sample."""
+    """Moments of the columns of a partition, rows of it for the sample, and numbers of groups, of
+    those without a pair, and of the rows of the latter.
+    """
 
     moments: ColumnMoments | None
     sample: Rows | None
+    groups: tuple[int, int, int] = (0, 0, 0)
     problem: str = ""
 
 
 def _scan_part(
-    X: Any, y: Any, weight: Any, qid: Any, number: int, *, reader: _Reader, n_columns: int,
+    X: Any,
+    y: Any,
+    weight: Any,
+    qid: Any,
+    number: int,
+    *,
+    reader: "_Reader",
+    n_columns: int,
     share: Vector,
-) -> _Part:  # fmt: skip
+    parts: PairParts | None,
+) -> _Part:
     """What the second scan finds in a partition; `share` is that of each class in the sample."""
-    if len(column_of(y)) != X.shape[0]:
-        return _Part(None, None, _different_sizes("X", X.shape[0], "y", len(column_of(y))))
+    n_labels = len(column_of(y))
+    if n_labels != X.shape[0]:
+        problem = _different_sizes("X", X.shape[0], "y", n_labels)
+        return _Part(None, None, problem=problem)
     rows = reader.rows(X, y, weight, qid)
-    if rows.X.shape[1] != n_columns:
-        problem = f"X has {rows.X.shape[1]} columns; {n_columns} were expected"
-        return _Part(None, None, problem)
-    if not np.isfinite(rows.X.data if sp.issparse(rows.X) else rows.X).all():
-        problem = "X has NaN or infinite values. Fill in missing values, or drop these rows"
-        return _Part(None, None, problem)
-    about = _column_means(rows.X)
-    rng = np.random.default_rng([0, number])
-    if rows.group is None:
-        kept = np.flatnonzero(rng.uniform(size=rows.n_rows) < share[rows.codes])
-    else:  # complete groups
-        of_group = rng.uniform(size=rows.n_rows)[rows.group]
-        kept = np.flatnonzero(of_group < share[0])
-    sample = Rows(
+    if problem := _matrix_problem(rows.X, n_columns):
+        return _Part(None, None, problem=problem)
+    moments = part_moments(rows, _column_means(rows.X), reader.classes.size)
+    groups = (0, 0, 0) if parts is None else _group_counts(rows, parts)
+    return _Part(moments, _drawn(rows, share, number), groups)
+
+
+def _matrix_problem(X: Any, n_columns: int) -> str:
+    """Why a block of X is not usable; empty where it is."""
+    if X.shape[1] != n_columns:
+        return f"X has {X.shape[1]} columns; {n_columns} were expected"
+    if not np.isfinite(X.data if sp.issparse(X) else X).all():
+        return "X has NaN or infinite values; fill in missing values, or drop these rows"
+    return ""
+
+
+def _drawn(rows: Rows, share: Vector, number: int) -> Rows:
+    """Rows of a partition for the sample: each with the share of its class, or complete groups."""
+    u = np.random.default_rng([0, number]).uniform(size=rows.n_rows)
+    u = u if rows.group is None else u[rows.group]
+    kept = np.flatnonzero(u < share[rows.codes])
+    return Rows(
         rows.X[kept],
         rows.codes[kept],
         None if rows.weight is None else rows.weight[kept],
         None if rows.group is None else rows.group[kept],
     )
-    return _Part(part_moments(rows, about, reader.classes.size), sample)
+
+
+def _group_counts(rows: Rows, parts: PairParts) -> tuple[int, int, int]:
+    """Numbers of groups, of those without a pair, and of the rows of the latter."""
+    if rows.group is None or rows.n_rows == 0:
+        return 0, 0, 0
+    paired = np.zeros(int(rows.group.max()) + 1, dtype=bool)
+    weighted = rows.weighted()
+    objective = parts.objective(weighted) if weighted.n_rows else None
+    if objective is not None and weighted.group is not None:
+        paired[weighted.group[objective.blocks.rows]] = True
+    unpaired_rows = int(np.count_nonzero(~paired[rows.group]))
+    return paired.size, int(np.count_nonzero(~paired)), unpaired_rows
 
 
 def _column_means(X: Any) -> Vector:
@@ -234,17 +295,6 @@ def _sample_shares(counts: Vector, n_columns: int, *, grouped: bool) -> Vector:
     if grouped:
         return np.full(counts.size, size / counts.sum())
     return 0.5 * size / counts
-
-
-def _scan_rows(
-    partitions: Partitions, reader: _Reader, n_columns: int, share: Vector
-) -> tuple[ColumnMoments, Rows]:
-    """Moments of the columns over all partitions, and a sample."""
-    scan = partial(_scan_part, reader=reader, n_columns=n_columns, share=share)
-    found = partitions.map(scan, range(len(partitions)))
-    refuse_problems([each.problem for each in found])
-    moments = _added_moments([each.moments for each in found if each.moments is not None])
-    return moments, _joined([each.sample for each in found if each.sample is not None], moments)
 
 
 def _added_moments(parts: list[ColumnMoments]) -> ColumnMoments:
@@ -267,10 +317,16 @@ def _joined(samples: list[Rows], moments: ColumnMoments) -> Rows:
         [np.ones(each.n_rows) if each.weight is None else each.weight for each in samples]
     )
     if samples[0].group is not None:
-        starts = np.cumsum([0] + [each.n_rows for each in samples[:-1]])
-        numbers = [s + each.group for s, each in zip(starts, samples, strict=True)]  # type: ignore[operator]
-        return Rows(X, codes, weight, np.unique(np.concatenate(numbers), return_inverse=True)[1])
+        return Rows(X, codes, weight, _united_groups([each.group for each in samples]))
     sampled = np.bincount(codes, weights=weight, minlength=moments.weight.size)
     ratio = np.divide(moments.weight, sampled, out=np.ones(sampled.size), where=sampled > 0.0)
     weight = weight * ratio[codes]
     return Rows(X, codes, weight / weight.mean() if weight.any() else weight)
+
+
+def _united_groups(parts: list[Any]) -> NDArray[np.integer]:
+    """Group numbers of all partitions from those of each."""
+    sizes = [int(group.max(initial=-1)) + 1 for group in parts]
+    starts = np.cumsum([0, *sizes[:-1]])
+    numbers = [start + group for start, group in zip(starts, parts, strict=True)]
+    return np.unique(np.concatenate(numbers), return_inverse=True)[1]

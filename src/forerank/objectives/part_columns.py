@@ -80,10 +80,6 @@ class ColumnMoments:
             self.n_rows,
         )
 
-    def class_means(self) -> Vector:
-        """The mean of every column, by class; `about` for a class without rows."""
-        return self._class_means()[0] + self.about
-
     def _class_means(self) -> tuple[Vector, Vector]:
         """Means of x - about and of its square, by class."""
         weight = np.where(self.weight > 0.0, self.weight, 1.0)[:, None]

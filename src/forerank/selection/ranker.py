@@ -12,13 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from forerank._typing import Vector
-from forerank._validation import (
-    check_number,
-    check_weights,
-    encode_classes,
-    refuse_dask,
-    stacklevel_outside,
-)
+from forerank._validation import check_number, check_weights, encode_classes, stacklevel_outside
 from forerank.data.forms import ColumnForms, in_form
 from forerank.design import make_design
 from forerank.estimators.base import (
@@ -226,12 +220,7 @@ class Ranker(BaseRanker):
         -------
         self
         """
-        refuse_dask(
-            X,
-            "Ranker",
-            "Choose the method on a sample in memory, X[rows].compute(), then fit PairwiseRanker "
-            "or PointwiseRanker with its loss and alpha on the collection.",
-        )
+        self._refuse_dask(X, fitting=True)
         measure, alphas = measure_named(self.metric), check_alphas(self.alphas)
         if self.time_budget is not None:
             check_number("time_budget", self.time_budget, low=0.0, strict=True)
