@@ -47,6 +47,8 @@ class Partitions:
     """
 
     def __init__(self, X: Any, *, name: str = "X", **columns: Any) -> None:
+        for label, column in {name: X, **columns}.items():
+            refuse_other_collections(column, label)
         self.sizes, self.name = _known_sizes(X), name
         blocks = [_blocks(X, name)]
         for label, column in columns.items():
@@ -141,12 +143,14 @@ def _blocks(collection: Any, name: str, n_blocks: int = 0) -> list[Any]:
     """A delayed object for each partition; None for each where there is no collection."""
     if collection is None:
         return [None] * n_blocks
-    if not hasattr(collection, "npartitions") or not hasattr(collection, "ndim"):
-        raise TypeError(
-            f"{name} is a Dask {type(collection).__name__}; a Dask array, DataFrame or Series is "
-            "expected."
-        )
     return np.ravel(single_blocks(collection).to_delayed()).tolist()
+
+
+def refuse_other_collections(collection: Any, name: str) -> None:
+    """TypeError where a Dask collection is neither array, nor DataFrame, nor Series."""
+    kind = type(collection).__name__
+    if is_dask(collection) and kind not in ("Array", "DataFrame", "Series"):
+        raise TypeError(f"{name} is a Dask {kind}; a Dask array, DataFrame or Series is expected.")
 
 
 def single_blocks(collection: Any) -> Any:
@@ -167,6 +171,7 @@ def _known_sizes(collection: Any) -> tuple[int, ...] | None:
 
 def n_columns_of(X: Any) -> int:
     """Number of columns of a Dask array or DataFrame; refuses other shapes and words."""
+    refuse_other_collections(X, "X")
     if X.ndim != 2:
         raise ValueError(
             f"X is a Dask {type(X).__name__} of {X.ndim} dimensions; rows and columns are expected."
@@ -193,14 +198,23 @@ def column_names(X: Any) -> list[Any] | None:
 
 
 def matrix_of(block: Any) -> Matrix:
-    """A block of X as scikit-learn's checks would leave it: float32, float64 or CSR."""
+    """A block of X as an array of float32 or float64, or CSR.
+
+    Its order in memory is the same before and after a transfer between workers, which makes blocks
+    contiguous: sums over rows depend on it in the last bits.
+    """
     if sp.issparse(block):
         return block.tocsr()
+    by_column = hasattr(block, "to_numpy")
     if hasattr(block, "to_numpy"):
         plain = all(isinstance(kind, np.dtype) for kind in block.dtypes)
         block = block.to_numpy() if plain else block.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.asarray(block)
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
+    if by_column:
+        return np.asfortranarray(values)
+    return values if values.flags.f_contiguous else np.ascontiguousarray(values)
 
 
 def column_of(block: Any) -> Any:
