@@ -154,9 +154,9 @@ def bytes_sent(n_rows, n_partitions, n_workers=2):
 def killed_at_random(fit, kills, span, seed=0):
     """Results of fits in which a worker is killed at a random moment of `span` seconds."""
     rng, results = np.random.default_rng(seed), []
-    with cluster_of(2) as cluster, Client(cluster) as client:
-        for _ in range(kills):
-            client.wait_for_workers(2)
+    for _ in range(kills):
+        # A new cluster each time: restarted workers may take a minute to arrive.
+        with cluster_of(2) as cluster, Client(cluster) as client:
             pids = list(client.run(os.getpid).values())
             victim = pids[int(rng.integers(len(pids)))]
             timer = threading.Timer(float(rng.uniform(0.0, span)), kill, (victim,))
@@ -165,7 +165,7 @@ def killed_at_random(fit, kills, span, seed=0):
                 results.append(fit())
             except Exception as error:
                 results.append(f"{type(error).__name__}: {error}"[:200])
-            timer.cancel()
+            timer.join()
     return results
 
 

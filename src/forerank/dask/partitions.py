@@ -20,7 +20,8 @@ from forerank._kernels import serial_blas, serial_kernels
 from forerank._typing import Matrix
 from forerank._validation import is_dask
 
-__all__ = ["Partitions", "column_names", "column_of", "column_problem", "matrix_of"]
+__all__ = ["Partitions", "column_names", "column_of", "column_problem", "delayed_blocks"]
+__all__ += ["matrix_of"]
 __all__ += ["n_columns_of", "refuse_problems", "refuse_split_groups", "single_blocks"]
 
 A = TypeVar("A")
@@ -143,7 +144,16 @@ def _blocks(collection: Any, name: str, n_blocks: int = 0) -> list[Any]:
     """A delayed object for each partition; None for each where there is no collection."""
     if collection is None:
         return [None] * n_blocks
-    return np.ravel(single_blocks(collection).to_delayed()).tolist()
+    return delayed_blocks(collection)
+
+
+def delayed_blocks(collection: Any) -> list[Any]:
+    """A delayed object for each partition of a collection."""
+    if hasattr(collection, "chunks"):
+        return np.ravel(single_blocks(collection).to_delayed()).tolist()
+    # Full optimisation would read several small files as one partition, for a column of labels but
+    # not for X; simplification reads only the columns that are used.
+    return collection.simplify().to_delayed(optimize_graph=False)
 
 
 def refuse_other_collections(collection: Any, name: str) -> None:

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from forerank._typing import Vector
-from forerank.dask.partitions import column_names, matrix_of, n_columns_of, single_blocks
+from forerank.dask.partitions import (
+    column_names,
+    delayed_blocks,
+    matrix_of,
+    n_columns_of,
+    single_blocks,
+)
 from forerank.design import make_design
 
 __all__ = ["lazy_classes", "lazy_scores"]
@@ -31,12 +37,11 @@ def lazy_scores(ranker: Any, X: Any) -> Any:
             f"X has {n_columns} features, but {type(ranker).__name__} is expecting "
             f"{ranker.n_features_in_} features as input."
         )
+    from dask import delayed
+
     score = partial(_block_scores, w=ranker.coef_[0], intercept=float(ranker.intercept_[0]))
     if names is not None:
-        import pandas
-
-        score = partial(_frame_scores, score=score)
-        return X.map_partitions(score, meta=pandas.Series(dtype=np.float64)).to_dask_array()
+        return _from_blocks([delayed(score, pure=True)(block) for block in delayed_blocks(X)])
     meta = np.empty(0)
     return single_blocks(X).map_blocks(score, dtype=np.float64, drop_axis=1, meta=meta)
 
@@ -56,10 +61,12 @@ def _block_scores(block: Any, w: Vector, intercept: float) -> Vector:
     return make_design(X).scores(w) + intercept
 
 
-def _frame_scores(frame: Any, score: Any) -> Any:
-    import pandas
+def _from_blocks(blocks: list[Any]) -> Any:
+    """A Dask array of blocks of unknown sizes."""
+    import dask.array
 
-    return pandas.Series(score(frame), index=frame.index)
+    parts = [dask.array.from_delayed(block, (np.nan,), np.float64) for block in blocks]
+    return dask.array.concatenate(parts, allow_unknown_chunksizes=True)
 
 
 def _block_classes(scores: Vector, thresholds: Vector, labels: NDArray) -> NDArray:
