@@ -6,8 +6,8 @@ scripts/bench streaming [--rows 1000000 10000000] [--columns 50] [--kinds npy pa
 
 Files are made below TMPDIR and removed. Every measurement is a process of its own, which starts
 with the files out of the page cache; memory is its largest resident set. `made`: Gaussian columns,
-4 % positives. `--real`: the rows of covtype_binary (needs FORERANK_DATA), repeated with noise of a tenth
-of each column's deviation. `--in-memory` and `--sgd` add the two comparisons for .npy files.
+4 % positives. `--real`: the rows of covtype_binary (needs FORERANK_DATA), repeated with noise of a
+tenth of each column's deviation. `--in-memory` and `--sgd` add the two comparisons for .npy files.
 """
 
 import argparse

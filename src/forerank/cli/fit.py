@@ -20,6 +20,7 @@ EPILOG = (
         "# for 'forerank rank --probability'",
         "forerank fit leads.parquet -t bought --ranker TopPush --alpha 0.01 -o leads.forerank",
         "forerank fit queries.svm --ranker RankNCG -o queries.forerank  # graded labels, with qid",
+        "forerank fit 'clicks/*.parquet' -t clicked -o clicks.forerank  # read block by block",
         "zcat leads.csv.gz | forerank fit - -t bought --params ranker.toml -o leads.forerank",
     )
     + "By default linear models, additive ones, boosted trees and their average are compared for "
@@ -50,6 +51,13 @@ def fit(
     calibrate: Annotated[
         bool, Option("--calibrate", help="Also fit probabilities, for 'forerank rank'.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        Option(
+            help="Memory for the fit, such as 4GB; larger files are read block by block. "
+            "Default: half of the machine's."
+        ),
+    ] = None,
     force: options.Force = False,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
@@ -61,6 +69,9 @@ def fit(
     texts turned into tf-idf weights of their words, dates into days; ids, constant and empty
     columns are not used, and are named. A share of the rows is held out to measure the ranking; the
     saved model is fitted on all rows.
+
+    Files that do not fit into memory, and several files of one format given as a quoted pattern,
+    are read block by block: columns and method are chosen on a sample of the rows.
     """
     if file.startswith("--"):
         raise ValueError(
@@ -82,6 +93,7 @@ def fit(
         import_module("skops")  # a missing package is reported before the fit, not after it
 
     arguments = read | {"params": parameters, "metric": metric, "check": check, "seed": seed}
+    arguments["memory"] = memory
     with options.input_file(file, read) as path, output.status(quiet) as say:
         with output.recorded_warnings() as caught:
             model = fit_model(path, target, ranker=ranker or name, say=say, **arguments)

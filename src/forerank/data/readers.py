@@ -42,6 +42,8 @@ __all__ = [
     "read_table",
 ]
 
+# Bytes of the buffer through which a column of a Parquet file is read.
+_BUFFER = 2**20
 # Key of `DataFrame.attrs` with notes on what was skipped in a file, a list of strings.
 NOTES = "forerank_notes"
 
@@ -336,7 +338,9 @@ def _parquet(path: Any) -> Iterator[tuple[Any, Any]]:
     """The schema of a Parquet file, and a function from names of columns to its batches."""
     import pyarrow.parquet as pq
 
-    with _arrow_errors(path, "Parquet"), pq.ParquetFile(path) as file:
+    # Without a buffer of its own, the reader holds all pages that it has read until the end.
+    errors = _arrow_errors(path, "Parquet")
+    with errors, pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
         yield file.schema_arrow, lambda columns: file.iter_batches(columns=columns and [*columns])
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from forerank._typing import Vector
 from forerank.data.prefetch import prefetched
 from forerank.data.row_blocks import BlockMaker, BlockReader, BlockWriter, Labels
 from forerank.data.row_sample import RowSample
-from forerank.data.row_sources import ArraySource, TableSource, open_source
+from forerank.data.row_sources import ArraySource, Batch, TableSource, open_source
 from forerank.data.spool import SpoolDirectory
 from forerank.exceptions import DataFileError
 from forerank.objectives.part_columns import ColumnMoments, part_moments
@@ -93,6 +93,17 @@ class Scan:
         return self.moments.n_rows
 
 
+class RowSource(Protocol):
+    """What is read: files, a name for errors, names of columns, and batches of rows."""
+
+    files: list[Path]
+    name: Any
+    columns: list[str]
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows, block by block."""
+
+
 class RowStream:
     """Rows of files that are read block by block; see `open_rows`.
 
@@ -111,7 +122,7 @@ class RowStream:
 
     def __init__(
         self,
-        source: TableSource | ArraySource,
+        source: RowSource,
         *,
         grouped: bool,
         memory: int,
@@ -190,7 +201,7 @@ class RowStream:
         """Blocks of rows with the class numbers of `labels`; groups are complete within a block."""
         share = min(int(self._memory * _BLOCK_SHARE), _LARGEST_BLOCK)
         maker = BlockMaker(labels, share, self._source.name, self.columns, self.grouped)
-        for batch in self._source.batches():
+        for batch in prefetched(self._source.batches(), depth=1):
             yield from maker.add(batch)
         yield from maker.rest()
 
@@ -211,7 +222,7 @@ class RowStream:
                 n_unpaired += counts[1]
                 n_unpaired_rows += counts[2]
             self._write(rows)
-            progress.add(rows.n_rows * max(len(self.columns), 1) * 4)
+            progress.add(_n_bytes(rows.X))
         if moments is None or sample is None:
             raise DataFileError(self._source.name, "there are no rows")
         labels.refuse_split_groups(self._source.name)
@@ -292,9 +303,8 @@ class RowStream:
         source = self._blocks(Labels(self._labels)) if self._reader is None else iter(self._reader)
         for rows in prefetched(source, depth=1):
             n_rows += rows.n_rows
-            n_bytes = rows.X.data.nbytes if sp.issparse(rows.X) else rows.X.nbytes
-            self.bytes_read += n_bytes
-            progress.add(n_bytes)
+            self.bytes_read += _n_bytes(rows.X)
+            progress.add(_n_bytes(rows.X))
             yield Rows(rows.X, scan.order[rows.codes], rows.weight, rows.group)
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, "changed between two reads; fit again")
@@ -326,6 +336,10 @@ class _Progress:
             left = (now - self._begin) * (1.0 / share - 1.0)
             sizes = f"{self._done / 1e9:.2f} of {self._total / 1e9:.2f} GB"
             self._say(f"{self._title}: {sizes}, about {left:.0f} s to go")
+
+
+def _n_bytes(X: Any) -> int:
+    return int(X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes)
 
 
 def _unpaired_groups(rows: Rows) -> tuple[int, int, int]:

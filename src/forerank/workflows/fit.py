@@ -15,10 +15,12 @@ from forerank._text import counted
 from forerank._typing import Index, Vector
 from forerank.data.frames import column_name
 from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_problem
+from forerank.data.row_stream import parse_bytes
 from forerank.metrics.estimates import Estimate, estimate_measures
 from forerank.models import Model
 from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
+from forerank.workflows.fit_stream import FileSet, fit_file_set, streamed_files
 from forerank.workflows.rankers import (
     available_forms,
     check_groups,
@@ -52,6 +54,7 @@ def fit(
     encoding: str | None = None,
     format: str | None = None,
     skip_unlabelled: bool = False,
+    memory: int | str | None = None,
     say: Say = lambda line: None,
 ) -> Model:
     """Fit a ranker on a table, or on a matrix with labels.
@@ -59,7 +62,8 @@ def fit(
     Parameters
     ----------
     data : path, pandas or polars frame, or Matrix
-        A file by its suffix, as in `forerank.data.readers`.
+        A file by its suffix, as in `forerank.data.readers`; or a pattern such as "data/*.parquet"
+        for several files of one format, which are read block by block (see `memory`).
     target : str, optional
         The column of labels; svmlight files and NumPy archives have their own.
     ranker : str or estimator, default="Ranker"
@@ -95,6 +99,10 @@ def fit(
         "jsonl", "ris", "bib", "svm" or "npz".
     skip_unlabelled : bool, default=False
         Exclude rows without a label; by default they are an error.
+    memory : int or str, optional
+        Bytes, such as "4GB", that the fit may take; half of the machine's by default. CSV, Parquet
+        and Feather files that would take more are read block by block: columns and method are
+        chosen on a sample of the rows, among linear models, and the weights are fitted on all rows.
     say : callable, optional
         Called with a line on each step of the work.
 
@@ -107,8 +115,18 @@ def fit(
         raise ValueError(
             f"check={check!r}: give the share of rows to measure on, at least 0 and less than 1."
         )
-    say("reading")
     options = ReadOptions(delimiter, encoding, format, types, drop, skip_unlabelled)
+    n_bytes = None if memory is None else parse_bytes(memory)
+    files = streamed_files(data, format, n_bytes)
+    if files is not None:
+        model = _fit_files(
+            FileSet(files, options, target, group), ranker, params,
+            metric=metric, positive=positive, check=check, seed=seed, memory=n_bytes, say=say,
+            types=types, drop=drop,
+        )  # fmt: skip
+        model.summary["seconds"] = round(perf_counter() - begin, 3)
+        return model
+    say("reading")
     problem = read_problem(data, target, group=group, positive=positive, options=options)
     say("checking the data")
     warnings = [warning.sentence for warning in problem.warnings()]
@@ -142,6 +160,33 @@ def fit(
         summary=summary,
         notes=problem.notes_on(available_forms(fitted, problem)),
     )
+
+
+def _fit_files(
+    files: FileSet,
+    ranker: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    positive: Any,
+    memory: int | None,
+    seed: int,
+    say: Say,
+    **options: Any,
+) -> Model:
+    """A model of files that are read block by block; `Ranker` chooses among linear models, unless
+    all rows fit into memory.
+    """
+    by_name = isinstance(ranker, str) and ranker.lower() == "ranker"
+    is_free = by_name and not {"families", "methods"} & set(params or {})
+
+    def fit_frame(frame: Any, has_all_rows: bool) -> Model:
+        linear = {"families": "linear"} if is_free and not has_all_rows else {}
+        return fit(
+            frame, files.target, ranker=ranker, params={**(params or {}), **linear},
+            group=files.group, positive=positive, seed=seed, say=say, **options,
+        )  # fmt: skip
+
+    return fit_file_set(files, fit_frame, positive=positive, memory=memory, seed=seed, say=say)
 
 
 def _held_out_measures(
