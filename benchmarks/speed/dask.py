@@ -96,17 +96,17 @@ def same_bits(n_rows):
 
 
 class Passes:
-    """Counts passes, and what their tasks receive and return."""
-
-    def __init__(self):
-        self.plain, self.sizes, self.evaluations = Partitions.sum, [], 0
+    """Sizes in bytes of what each pass sends to a worker, has back from a task, and adds up to."""
 
     def __enter__(self):
+        self.plain, self.sent, self.returned, self.total = Partitions.sum, [], [], []
+
         def counting(partitions, function):
-            sent = len(pickle.dumps(function, protocol=5))
-            returned = partitions.map(partial(size_of_result, function=function))
-            self.sizes.append((sent, max(returned), sum(returned)))
-            return self.plain(partitions, function)
+            self.sent.append(size(function))
+            self.returned += partitions.map(partial(size_of_result, function=function))
+            total = self.plain(partitions, function)
+            self.total.append(size(total))
+            return total
 
         Partitions.sum = counting
         return self
@@ -115,39 +115,47 @@ class Passes:
         Partitions.sum = self.plain
 
 
+def size(value):
+    return len(pickle.dumps(value, protocol=5))
+
+
 def size_of_result(*blocks, function):
-    return len(pickle.dumps(function(*blocks), protocol=5))
+    return size(function(*blocks))
 
 
 def sent_by_workers(client):
+    """Bytes that workers have sent to each other."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def bytes_sent(n_rows, n_partitions, n_workers=2):
-    """Bytes of an evaluation: to a worker, from a task, and between workers."""
+    """Bytes of an evaluation: functions to a worker, results of tasks, and between workers."""
     with cluster_of(n_workers) as cluster, Client(cluster) as client:
+        client.wait_for_workers(n_workers, timeout=60)
         X, y = dask.persist(*collections(n_rows, n_partitions, empty=False))
         wait([X, y])
-        clock = perf_counter()
-        before, ranker = sent_by_workers(client), fitted(X, y)
+        partitions_held = [
+            sum("concatenate" in str(key) for key in keys) for keys in client.has_what().values()
+        ]
+        before, clock = sent_by_workers(client), perf_counter()
+        ranker = fitted(X, y)
         seconds = perf_counter() - clock
-        between = sent_by_workers(client) - before
+        between = (sent_by_workers(client) - before) / n_workers
         with Passes() as passes:
             fitted(X, y)
     evaluations = ranker.n_iter_ + 1
-    per_worker = sum(sent + n_partitions / n_workers * most for sent, most, _ in passes.sizes)
     yield {
         "figure": "bytes",
         "rows": n_rows,
-        "partitions": n_partitions,
-        "workers": n_workers,
+        "partitions held": partitions_held,
         "seconds": seconds,
         "evaluations": evaluations,
-        "passes": len(passes.sizes),
-        "largest sent to a worker in a pass": max(sent for sent, _, _ in passes.sizes),
-        "largest returned by a task": max(most for _, most, _ in passes.sizes),
-        "bound per worker and evaluation": per_worker / evaluations,
-        "between workers per worker and evaluation": between / n_workers / evaluations,
+        "passes": len(passes.sent),
+        "function to a worker": max(passes.sent),
+        "result of a task": max(passes.returned),
+        "sum at the client": max(passes.total),
+        "between workers, scans and sample included": between,
+        "per worker and evaluation": (sum(passes.sent) + between) / evaluations,
     }
 
 
