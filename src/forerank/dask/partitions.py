@@ -8,7 +8,7 @@ for any number of workers, and a task that is lost with its worker is computed a
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, TypeVar
 
@@ -111,10 +111,10 @@ class Partitions:
         import dask
 
         added = dask.delayed(_added, pure=False)
-        parts = self.tasks(function)
+        parts = self.tasks(partial(_sized_result, function=function))
         while len(parts) > 1:
             parts = [added(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
-        return dask.compute(parts[0])[0]
+        return dask.compute(parts[0])[0].value
 
     def tasks(self, function: Callable, *by_partition: Sequence[Any]) -> list[Any]:
         """The same, delayed."""
@@ -122,7 +122,7 @@ class Partitions:
 
         # One node of the graph: it reaches each worker once, and is part of the graph, not data
         # that is lost with a worker.
-        shared = dask.delayed(function, pure=False, traverse=False)
+        shared = dask.delayed(_Sized(function), pure=False, traverse=False)
         task = dask.delayed(_applied, pure=False, traverse=False)
         further = zip(*by_partition, strict=True) if by_partition else [()] * len(self)
         return [
@@ -130,14 +130,44 @@ class Partitions:
         ]
 
 
-def _applied(function: Callable, *blocks: Any) -> Any:
+class _Sized:
+    """A value of which Dask knows the size, so that it moves the smaller of two things."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __sizeof__(self) -> int:
+        return array_bytes(self.value)
+
+
+def array_bytes(value: Any, counted: set[int] | None = None) -> int:
+    """Bytes of the arrays that a value holds when it is pickled, each counted once."""
+    counted = set() if counted is None else counted
+    if isinstance(value, (str, bytes, int, float, type)) or id(value) in counted:
+        return 0
+    counted.add(id(value))
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, partial):
+        value = [value.args, value.keywords]
+    elif not isinstance(value, (dict, list, tuple)):
+        value = value.__getstate__()
+    held = value.values() if isinstance(value, dict) else value
+    return sum(array_bytes(each, counted) for each in held or ())
+
+
+def _sized_result(*blocks: Any, function: Callable) -> _Sized:
+    return _Sized(function(*blocks))
+
+
+def _applied(function: _Sized, *blocks: Any) -> Any:
     """A function of blocks on one thread; other threads of the worker have other partitions."""
     with serial_blas(), serial_kernels():
-        return function(*blocks)
+        return function.value(*blocks)
 
 
-def _added(values: Sequence[Any]) -> Any:
-    return reduce(add, values)
+def _added(values: Sequence[_Sized]) -> _Sized:
+    return _Sized(reduce(add, [each.value for each in values]))
 
 
 def _blocks(collection: Any, name: str, n_blocks: int = 0) -> list[Any]:
