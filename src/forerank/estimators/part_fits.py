@@ -58,18 +58,22 @@ def refuse_other_columns(ranker: Any, n_columns: int) -> None:
         )
 
 
-def prepare_part_pairs(ranker: Any, scan: Any, over_parts: OverParts, *, grouped: bool) -> Solve:
+def prepare_part_pairs(
+    ranker: Any, scan: Any, over_parts: OverParts, *, grouped: bool, bits: int | None = None
+) -> Solve:
     """A function that fits a ranker on all pairs of rows in parts at its present alpha.
 
     `scan` has the attributes of `PartScan`; ``over_parts(function)`` is the sum of
-    ``function(rows)`` over all parts. With groups, each is complete within its part.
+    ``function(rows)`` over all parts. With groups, each is complete within its part. `bits` limits
+    the size of tables, as in `PairParts`.
     """
     from forerank.estimators.base import refuse_one_class, warn_unpaired
 
     refuse_one_class(scan.classes)
     edges = ranker._edges()
     weight, n_classes = scan.moments.weight, scan.classes.size
-    parts = PairParts(ranker.loss, n_classes, None if edges is None else tuple(edges), grouped)
+    edges = None if edges is None else tuple(edges)
+    parts = PairParts(ranker.loss, n_classes, edges, grouped, bits)
     has_pairs = any(weight[u] > 0.0 and weight[v] > 0.0 for u, v in parts.all_edges())
     if not has_pairs or (grouped and scan.n_unpaired_groups == scan.n_groups):
         ranker._refuse_no_pairs(np.arange(n_classes), weight, grouped=grouped)
