@@ -1,6 +1,8 @@
 """Fits on Dask collections against the same fits in memory, and the same bits however they run."""
 
+import pickle
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import dask
@@ -13,12 +15,22 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import forerank
-from forerank import PairwiseRanker, PointwiseRanker, estimators
+from forerank import PairwiseRanker, PointwiseRanker, estimators, metrics
+from forerank.dask.partitions import array_bytes
 from forerank.data.problem import read_problem
 from forerank.design import make_design
 from forerank.estimators import dask_fits
 from forerank.objectives import AllPairs, Pointwise
-from forerank.objectives.parts import PairParts, Point, PointParts, evaluate
+from forerank.objectives.parts import (
+    PairParts,
+    Point,
+    PointParts,
+    Rows,
+    evaluate,
+    part_sums,
+    part_tables,
+    slope_functions,
+)
 
 N, D = 800, 5
 # Partitions: empty ones, of few rows, and of whole groups of ten.
@@ -200,6 +212,41 @@ def test_frames_keep_names_labels_and_partitions():
         ranker.decision_function(frame[list("bacde")])
     with pytest.raises(ValueError, match="X has 4 features, but PairwiseRanker is expecting 5"):
         ranker.decision_function(divided(X)[:, :4])
+
+
+def test_parquet_files_that_dask_would_read_together(tmp_path):
+    """For few columns Dask reads several files as one partition; labels and X must still agree."""
+    X, y, _, _, qid = make_rows(14)
+    wide = np.column_stack([X, np.random.default_rng(0).standard_normal((N, 15))])
+    names = [f"c{k}" for k in range(20)]
+    for k in range(8):
+        rows = slice(100 * k, 100 * (k + 1))
+        table = pd.DataFrame(wide[rows], columns=names).assign(y=y[rows], qid=qid[rows])
+        table.to_parquet(tmp_path / f"{k}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    assert len(frame["y"].to_delayed()) < 8 == len(frame[names].to_delayed())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*qid groups have no pair")
+        memory = PairwiseRanker(tol=1e-8).fit(wide, y, qid=qid)
+        parts = PairwiseRanker(tol=1e-8).fit(frame[names], frame["y"], qid=frame["qid"])
+        np.testing.assert_allclose(parts.coef_, memory.coef_, atol=1e-6)
+        few = PairwiseRanker().fit(frame[["c0", "c1"]], frame["y"])
+        scores = few.decision_function(frame[["c0", "c1"]])
+        assert metrics.roc_auc(frame["y"], scores) == pytest.approx(
+            metrics.roc_auc(y, few.decision_function(pd.DataFrame(X[:, :2], columns=["c0", "c1"])))
+        )
+
+
+def test_sizes_that_dask_is_told_are_those_of_pickles():
+    X, y, *_ = make_rows(15)
+    point = Point(np.ones(D) / X.std(axis=0), np.zeros(D), np.ones(D))
+    for loss in ("squared_hinge", "logistic"):
+        parts, rows = PairParts(loss), Rows(X, y)
+        tables = part_tables(rows, point, parts)
+        functions = slope_functions(parts, tables).by_class
+        task = partial(part_sums, point=point, parts=parts, functions=functions)
+        for value in (tables, task):
+            assert array_bytes(value) == pytest.approx(len(pickle.dumps(value, 5)), rel=0.1)
 
 
 def test_nothing_becomes_one_array_and_scores_are_lazy(monkeypatch):
