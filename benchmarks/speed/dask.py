@@ -64,7 +64,7 @@ def collections(n_rows, n_partitions, empty=True):
 
 def cluster_of(n_workers):
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
 
 

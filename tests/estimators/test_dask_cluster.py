@@ -37,7 +37,7 @@ def test_same_bits_after_a_worker_is_killed(monkeypatch):
             threading.Timer(0.02, os.kill, (victim, signal.SIGKILL)).start()
         return plain(self, function)
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
         monkeypatch.setattr(Partitions, "sum", counting)
