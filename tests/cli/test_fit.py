@@ -40,6 +40,23 @@ def test_parameters_from_options_and_toml(tmp_path, work):
     assert type(load_model(out).estimator[-1]).__name__ == "TopPush"
 
 
+def test_patterns_and_memory(tmp_path, work):
+    frame = pd.read_csv(work / "train.csv")
+    frame.iloc[:150].to_parquet(tmp_path / "part0.parquet")
+    frame.iloc[150:].to_parquet(tmp_path / "part1.parquet")
+    fit = ["fit", tmp_path / "part*.parquet", "-t y -r PairwiseRanker --force --json -o"]
+    found = json.loads(run(*fit, tmp_path / "m.forerank").stdout)
+    assert (found["rows"], found["source"]) == (300, "2 files, part0.parquet to part1.parquet")
+    assert "not a size in bytes" in fails(*fit, tmp_path / "m.forerank", "--memory much")
+    large = pd.concat([frame] * 150, ignore_index=True)
+    large["id"] = range(len(large))
+    large.to_csv(tmp_path / "large.csv", index=False)
+    options = "-t y -r PairwiseRanker --check 0 --memory 1MB --json -o"
+    found = json.loads(run("fit", tmp_path / "large.csv", options, tmp_path / "l.forerank").stdout)
+    assert found["rows"] == len(large) > found["sample_rows"]
+    assert load_model(tmp_path / "l.forerank").estimator[-1].coef_.any()
+
+
 JUNK = b"\x00\x01\x02\xff" * 50
 BAD = [
     ("ragged.csv", b"x,y\n1,yes\n2\n", "line 3: a row of 1 values"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from forerank.objectives import AllPairs, Pointwise
+from forerank.objectives.part_hessians import evaluate_with_hessian
 from forerank.objectives.parts import (
     PairParts,
     Point,
@@ -148,3 +149,37 @@ def test_parts_without_rows_or_with_one_class_count_for_nothing():
     grouped = part_sums(Rows(empty.X, empty.codes, None, group), raw_point(w),
                         PairParts("hinge", grouped=True))  # fmt: skip
     assert grouped.total == 0.0
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential", "squared"])
+@pytest.mark.parametrize("edges", [None, ((3, 0), (2, 0), (3, 1))])
+def test_the_hessian_over_parts_is_close_to_that_of_all_pairs(loss, edges):
+    rows, w = made_rows(n=3_000, n_classes=4, weighted=True, seed=6)
+    parts, point = PairParts(loss, 4, edges), raw_point(0.5 * w)
+    scores = rows.X @ point.w
+    here, hessian = evaluate_with_hessian(parts, point, over(rows), scores[::3])
+    plain = evaluate(parts, point, over(rows))
+    assert here.value == plain.value
+    np.testing.assert_array_equal(here.gradient, plain.gradient)
+    at = AllPairs(rows.codes, loss, weight=rows.weight, edges=edges).at(scores)
+    products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
+    assert np.linalg.norm(hessian - products) <= 0.03 * np.linalg.norm(products)
+
+
+@pytest.mark.parametrize("parts", [PointParts("logistic"), PairParts("logistic", grouped=True)])
+def test_hessians_of_rows_and_groups_are_those_in_memory(parts):
+    rows, w = made_rows(n=3_000, weighted=True, grouped=True, seed=7)
+    scores = rows.X @ w
+    here, hessian = evaluate_with_hessian(parts, raw_point(w), over(rows), scores[:100])
+    at = parts.objective(rows).at(scores)
+    products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
+    np.testing.assert_allclose(hessian, products, rtol=0.05, atol=0.02 * np.abs(products).max())
+    assert here.value == pytest.approx(at.value, rel=1e-10)
+
+
+def test_too_large_scores_have_no_hessian():
+    rows, w = made_rows(n=50)
+    point = raw_point(1e12 * w)
+    found = evaluate_with_hessian(PairParts("logistic"), point, over(rows), rows.X @ point.w)
+    assert found[0].value == np.inf
+    assert found[1] is None

@@ -21,6 +21,10 @@ class _Kept:
     n_rows: int = 0
     pieces: list[tuple[Any, Vector, NDArray, NDArray, Vector]] = field(default_factory=list)
 
+    def has_rows_below(self, share: float) -> bool:
+        """Whether rows would be left with this share."""
+        return any((u < share).any() for _, u, *_ in self.pieces)
+
     def thin(self) -> None:
         """Keep half of the rows."""
         self.share *= 0.5
@@ -78,7 +82,8 @@ class RowSample:
         kept.pieces.append((X[chosen], u[chosen], codes, group, weight))
         kept.n_rows += chosen.size
         most = self._size if self._grouped else self._size // 2
-        while kept.n_rows > most and (not self._grouped or kept.share > 1e-9):
+        # The last group stays, however large it is.
+        while kept.n_rows > most and kept.has_rows_below(0.5 * kept.share):
             kept.thin()
 
     def rows(self, order: NDArray, class_weight: Vector) -> Rows:

@@ -58,8 +58,8 @@ def parse_bytes(size: int | str) -> int:
         n_bytes = int(float(digits) * _UNITS[unit])
     except (ValueError, KeyError):
         raise ValueError(f"{size!r} is not a size in bytes; give one such as '4GB'.") from None
-    if n_bytes < 2**20:
-        raise ValueError(f"{size!r} is too little memory; give at least 1MiB.")
+    if n_bytes < 10**6:
+        raise ValueError(f"{size!r} is too little memory; give at least 1MB.")
     return n_bytes
 
 

@@ -47,6 +47,8 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
+    if os.name == "nt":  # signal 0 would end the process there
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -85,12 +85,14 @@ class Metric:
         for step, change in reversed(self._steps):
             shares.append(float(step @ r) / float(step @ change))
             r -= shares[-1] * change
-        if self._factor is None:
-            with np.errstate(over="ignore"):
-                out = r / self._diagonal
-        else:
-            out = dpotrs(self._factor, r, lower=1)[0]
-        out /= self._scale
+        out = self._inverse(r) / self._scale
         for (step, change), share in zip(self._steps, reversed(shares), strict=True):
             out += (share - float(change @ out) / float(step @ change)) * step
         return out
+
+    def _inverse(self, r: Vector) -> Vector:
+        """The product of the inverse with r, without the updates."""
+        if self._factor is None:
+            with np.errstate(over="ignore"):
+                return r / self._diagonal
+        return dpotrs(self._factor, r, lower=1)[0]

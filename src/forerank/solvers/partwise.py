@@ -1,8 +1,9 @@
 """Minimisation over rows in parts, which counts passes over them: quasi-Newton steps from a sample.
 
 A pass over rows that do not fit into memory costs more than anything that is done with a sample of
-them in memory. So the start is the minimiser over a sample, the metric is the Hessian there, and
-every evaluation over all rows improves it (BFGS, `Metric`). An evaluation is one pass, or two for
+them in memory. So the start is the minimiser over a sample, the metric is the Hessian there, of the
+sample or of all rows in the passes of the first evaluation, and every evaluation over all rows
+improves it (BFGS, `Metric`). An evaluation is one pass, or two for
 pairs over all rows (`forerank.objectives.parts`). The certificate is that of Newton's method: the
 gradient norm over all rows, columns in their units, relative to that at zero weights.
 """
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from forerank._typing import Vector
+from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.part_columns import ColumnMoments
+from forerank.objectives.part_hessians import evaluate_with_hessian
 from forerank.objectives.parts import (
     Evaluation,
     OverParts,
@@ -32,8 +35,15 @@ from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_b
 
 __all__ = ["PartwiseProblem", "minimise_parts"]
 
-# Columns up to which a Hessian over the sample is used (8 MB); a diagonal beyond.
+# Columns up to which a Hessian over the sample is computed (8 MB); beyond, conjugate gradients
+# solve with it to this residual in at most so many products with the sample, which are in memory.
 _MOST_COLUMNS = 1000
+_CG_ACCURACY, _MOST_PRODUCTS = 1e-3, 200
+# Columns up to which the Hessian may be computed over all rows, and the rows of the sample per
+# column, counted by their share in the variation of the column, below which it is.
+_FEW_COLUMNS, _ROWS_PER_COLUMN = 300, 20
+# Rows of the sample for that count.
+_COUNTED_ROWS = 2**13
 # Tolerance of the fit on the sample, relative to its sampling error, and the least one.
 _SAMPLE_TOL, _LEAST_SAMPLE_TOL = 0.1, 1e-7
 # Decrease that may still be predicted at the end, as in Newton's method, relative to tol times the
@@ -109,6 +119,41 @@ def minimise_parts(
     )
 
 
+class _SampleMetric(Metric):
+    """The Hessian over a sample as products, with a preconditioner on its diagonal."""
+
+    def __init__(
+        self, here: Any, design: Design, diagonal: Vector, least: Vector, penalty: Vector
+    ) -> None:
+        self._own_diagonal = diagonal.copy()
+        super().__init__(diagonal, least, penalty)
+        self._here, self._design = here, design
+
+    def _inverse(self, r: Vector) -> Vector:
+        """By conjugate gradients."""
+        p, residual = np.zeros(r.size), r.copy()
+        z = residual / self._diagonal
+        direction, rz = z.copy(), float(residual @ z)
+        goal = _CG_ACCURACY * float(np.linalg.norm(r))
+        # Where the sample has no curvature, the diagonal keeps the matrix definite.
+        missing = np.maximum(self._hessian - self._own_diagonal, 0.0)
+        for _ in range(_MOST_PRODUCTS):
+            scores = self._design.scores(direction)
+            product = self._design.adjoint(self._here.curvature_product(scores))
+            product += (self._penalty + missing) * direction
+            curvature = float(direction @ product)
+            if not curvature > 0.0:
+                break
+            p += (rz / curvature) * direction
+            residual -= (rz / curvature) * product
+            if np.linalg.norm(residual) <= goal:
+                break
+            z = residual / self._diagonal
+            rz, previous = float(residual @ z), rz
+            direction = z + (rz / previous) * direction
+        return p if p.any() else r / self._diagonal
+
+
 class _Iterations:
     """A run: units, reference and metric, and the evaluations so far."""
 
@@ -136,16 +181,40 @@ class _Iterations:
     def _point(self, w: Vector) -> Point:
         return Point(w, self._mean, self._unit, self._problem.intercept)
 
+    def _accuracy(self) -> dict[str, float]:
+        allowed = _ACCURACY * self._tol * self._reference
+        return {"accuracy": allowed, "second_moment": self._second_moment}
+
     def _evaluate(self, w: Vector) -> Evaluation:
         problem = self._problem
-        accuracy = _ACCURACY * self._tol * self._reference
-        return evaluate(
-            problem.parts,
-            self._point(w),
-            problem.over_parts,
-            accuracy=accuracy,
-            second_moment=self._second_moment,
-        )
+        return evaluate(problem.parts, self._point(w), problem.over_parts, **self._accuracy())
+
+    def _first(self, w: Vector) -> tuple[Evaluation, Metric]:
+        """The evaluation at the start and the metric there: the Hessian over all rows, in the same
+        passes, where that of the sample is not accurate.
+        """
+        problem, d = self._problem, self._unit.size
+        rows, point = problem.sample, self._point(w)
+        if rows.n_rows and d <= _FEW_COLUMNS and self._is_rough(point.design(rows)):
+            scores = point.design(rows).scores(w)
+            here, hessian = evaluate_with_hessian(
+                problem.parts, point, problem.over_parts, scores, **self._accuracy()
+            )
+            if hessian is not None and np.isfinite(hessian).all():
+                return here, Metric(hessian, np.zeros(d), self._penalty)
+        else:
+            here = self._evaluate(w)
+        return here, self._metric(w)
+
+    def _is_rough(self, design: Design) -> bool:
+        """Whether few rows of the sample have most of the variation of some column."""
+        if design.n_rows >= self._problem.moments.n_rows:
+            return False
+        step = -(-design.n_rows // _COUNTED_ROWS)
+        X = design.rows(np.arange(0, design.n_rows, step)).columns(0, design.n_columns)
+        square, fourth = (X**2).sum(axis=0), (X**4).sum(axis=0)
+        effective = np.divide(square**2, fourth, out=np.zeros(square.size), where=fourth > 0.0)
+        return bool(step * effective.min() < _ROWS_PER_COLUMN * design.n_columns)
 
     def _reference_norm(self) -> float:
         parts = self._problem.parts
@@ -190,15 +259,15 @@ class _Iterations:
             return Metric(np.full(d, 1.0), np.zeros(d), self._penalty)
         design = self._point(w).design(rows)
         s = design.scores(w)
-        weight = objective.at(s).curvature_diagonal()
-        total = float(weight.sum())
+        here = objective.at(s)
         if d <= _MOST_COLUMNS:
             hessian = objective.hessian(s, design)
-            diagonal = np.diagonal(hessian).copy()
+            diagonal = np.diagonal(hessian)
         else:
+            weight = here.curvature_diagonal()
             first, diagonal, _ = design.moments(weight)
-            diagonal = np.maximum(diagonal - first**2 / max(total, 1e-300), 0.01 * diagonal)
-            hessian = diagonal
+            mean = first / max(float(weight.sum()), 1e-300)
+            diagonal = np.maximum(diagonal - first * mean, 0.01 * diagonal)
         # A column that varies less in the sample than over all rows gets a typical curvature.
         count = np.full(rows.n_rows, 1.0 / max(rows.n_rows, 1))
         first, second, stored = design.moments(count)
@@ -206,7 +275,10 @@ class _Iterations:
         if self._problem.intercept:
             seen[-1] = True
         typical = float(np.median(diagonal[seen])) if seen.any() else 1.0
-        return Metric(hessian, np.where(seen, 0.0, typical), self._penalty)
+        least = np.where(seen, 0.0, typical)
+        if d <= _MOST_COLUMNS:
+            return Metric(hessian, least, self._penalty)
+        return _SampleMetric(here, design, diagonal, least, self._penalty)
 
     def _value(self, w: Vector, here: Evaluation) -> float:
         return here.value + 0.5 * float(self._penalty @ w**2)
@@ -214,11 +286,11 @@ class _Iterations:
     def run(self, start: Vector | None, max_iter: int) -> SolverResult:
         """Iterations from the start, until both stopping rules of Newton's method hold."""
         w = self._start() if start is None else self._to_standardised(start)
-        here = self._evaluate(w)
+        here, metric = self._first(w)
         if not np.isfinite(here.value) and w.any():
             w = np.zeros(w.size)
-            here = self._evaluate(w)
-        metric, reference, tol = self._metric(w), self._reference, self._tol
+            here, metric = self._first(w)
+        reference, tol = self._reference, self._tol
         for iteration in range(max_iter + 1):
             value = self._value(w, here)
             gradient = here.gradient + self._penalty * w

@@ -50,8 +50,11 @@ _DENSE = 0.2
 
 
 def machine_memory() -> int:
-    """Bytes of memory of the machine."""
-    return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+    """Bytes of memory of the machine; 8 GiB where the system does not say."""
+    try:
+        return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 2**33
 
 
 def streamed_files(data: Any, format: str | None, memory: int | None) -> list[Path] | None:

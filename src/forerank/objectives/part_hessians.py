@@ -1,0 +1,173 @@
+"""Hessians over rows in parts, in the passes of an evaluation; for preconditioners.
+
+For single rows, and pairs within groups, X^T F'' X adds up over parts. For pairs over all rows it
+is approximated as in `forerank.pairsums.binned`: scores are rounded to bins; the first pass has the
+weight and the mean score of each class and bin, the second X^T diag(c) X with the curvature c of a
+row's bin, and the sums of the rows of each bin.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from forerank._typing import Index, Vector
+from forerank.losses import get_loss
+from forerank.objectives.parts import (
+    Evaluation,
+    OverParts,
+    PairParts,
+    Parts,
+    Point,
+    Rows,
+    evaluate,
+    part_sums,
+    part_tables,
+)
+
+__all__ = ["evaluate_with_hessian"]
+
+# Bins with equally many scores of the sample, and as many of equal width; the least width of a bin,
+# in units of scores, so that differences of slopes are not rounding error.
+_N_BINS = 64
+_LEAST_WIDTH = 1e-4
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two results that add up; the first may be anything that does."""
+
+    first: Any
+    second: Any
+
+    def __add__(self, other: "_Both") -> "_Both":
+        return _Both(self.first + other.first, self.second + other.second)
+
+
+def _part_both(rows: Rows, first: Any, second: Any) -> _Both:
+    return _Both(first(rows), second(rows))
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Scores between bins, and for each class and bin the curvature of a row of weight one."""
+
+    limits: Vector
+    curvature: Vector | None = None
+
+    def of(self, s: Vector) -> Index:
+        return np.searchsorted(self.limits, s)
+
+    @property
+    def n_bins(self) -> int:
+        return self.limits.size + 1
+
+
+@dataclass(frozen=True)
+class _HessianSums:
+    """X^T diag(c) X, and the weighted sums of the rows of each class and bin."""
+
+    gram: Vector
+    sums: Vector
+
+    def __add__(self, other: "_HessianSums") -> "_HessianSums":
+        return _HessianSums(self.gram + other.gram, self.sums + other.sums)
+
+
+def _weights(rows: Rows) -> Vector:
+    return np.ones(rows.n_rows) if rows.weight is None else rows.weight
+
+
+def part_bins(rows: Rows, point: Point, n_classes: int, bins: _Bins) -> Vector:
+    """The weight, and the weighted sum of scores, of each class and bin."""
+    s, w = point.design(rows).scores(point.w), _weights(rows)
+    cell, size = rows.codes * bins.n_bins + bins.of(s), n_classes * bins.n_bins
+    totals = np.stack([np.bincount(cell, w, size), np.bincount(cell, w * s, size)]).astype(float)
+    return totals.reshape(2, n_classes, bins.n_bins)
+
+
+def part_hessian(rows: Rows, point: Point, parts: Parts, bins: _Bins | None) -> _HessianSums:
+    """The sums of a part for the Hessian. Cost: N d^2 / 2."""
+    rows, d = rows.weighted(), point.w.size
+    design = point.design(rows)
+    if bins is None or bins.curvature is None:
+        objective: Any = parts.objective(rows)
+        if objective is None:
+            return _HessianSums(np.zeros((d, d)), np.zeros((0, d)))
+        hessian = objective.hessian(design.scores(point.w), design)
+        return _HessianSums(parts.total(objective) * hessian, np.zeros((0, d)))
+    w, bin_of = _weights(rows), bins.of(design.scores(point.w))
+    gram = design.weighted_gram(w * bins.curvature[rows.codes, bin_of])
+    n_bins = parts.n_classes * bins.n_bins
+    return _HessianSums(gram, design.bin_sums(w, rows.codes * bins.n_bins + bin_of, n_bins))
+
+
+class _PairBins:
+    """Curvatures between the bins of every two classes that form pairs."""
+
+    def __init__(self, parts: PairParts, limits: Vector, totals: Vector) -> None:
+        slope = get_loss(parts.loss).slope
+        weight, sums = totals
+        centres = sums / np.where(weight > 0.0, weight, 1.0)
+        inner = np.diff(limits)
+        width = np.maximum(np.concatenate([inner[:1], inner, inner[-1:]]), _LEAST_WIDTH)
+        spread = np.add.outer(width, width)
+        self.kernels, curvature, self.total = {}, np.zeros(weight.shape), 0.0
+        for u, v in parts.all_edges():
+            difference = np.subtract.outer(centres[u], centres[v])
+            ends = slope(difference + 0.5 * spread) - slope(difference - 0.5 * spread)
+            self.kernels[u, v] = kernel = ends / spread
+            curvature[u] += kernel @ weight[v]
+            curvature[v] += kernel.T @ weight[u]
+            self.total += float(weight[u].sum() * weight[v].sum())
+        self.bins = _Bins(limits, curvature)
+
+    def hessian(self, found: _HessianSums) -> Vector:
+        """X^T F'' X."""
+        sums = found.sums.reshape(-1, self.bins.n_bins, found.sums.shape[1])
+        hessian = found.gram
+        for (u, v), kernel in self.kernels.items():
+            cross = sums[u].T @ (kernel @ sums[v])
+            hessian = hessian - cross - cross.T
+        return hessian / self.total
+
+
+def bin_limits(s: Vector) -> Vector:
+    """The scores between bins, from those of a sample."""
+    some, share = np.sort(s), np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1]
+    equal = some[0] + share * (some[-1] - some[0])
+    return np.unique(np.concatenate([some[(share * some.size).astype(int)], equal]))
+
+
+def evaluate_with_hessian(
+    parts: Parts, point: Point, over_parts: OverParts, scores: Vector, **accuracy: float
+) -> tuple[Evaluation, Vector | None]:
+    """`evaluate`, and the Hessian of the mean loss in the same passes; None where scores are too
+    far apart. `scores` are those of a sample at this point.
+    """
+    limits = bin_limits(scores)
+    state: dict[str, Any] = {"pairs": None, "found": None}
+
+    def with_hessian(function: Any) -> Any:
+        if function.func is part_tables:
+            bins = partial(part_bins, point=point, n_classes=parts.n_classes, bins=_Bins(limits))
+            both = over_parts(partial(_part_both, first=function, second=bins))
+            state["pairs"] = _PairBins(parts, limits, both.second)  # type: ignore[arg-type]
+        elif function.func is part_sums:
+            pairs = state["pairs"]
+            known = None if pairs is None else pairs.bins
+            more = partial(part_hessian, point=point, parts=parts, bins=known)
+            both = over_parts(partial(_part_both, first=function, second=more))
+            state["found"] = both.second
+            if pairs is None:
+                state["total"] = both.first.total
+        else:
+            return over_parts(function)
+        return both.first
+
+    here = evaluate(parts, point, with_hessian, **accuracy)
+    found, pairs = state["found"], state["pairs"]
+    if found is None:
+        return here, None
+    return here, found.gram / state["total"] if pairs is None else pairs.hessian(found)
