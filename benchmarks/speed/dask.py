@@ -21,6 +21,7 @@ import signal
 import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
 
@@ -38,6 +39,8 @@ from forerank.dask.partitions import Partitions  # noqa: E402
 
 COLUMNS = 50
 ALPHA = 1e-4
+# Seconds after which a fit with a killed worker counts as not finished.
+PATIENCE = 60
 
 
 def block_of(number, size):
@@ -169,11 +172,15 @@ def killed_at_random(fit, kills, span, seed=0):
             victim = pids[int(rng.integers(len(pids)))]
             timer = threading.Timer(float(rng.uniform(0.0, span)), kill, (victim,))
             timer.start()
+            pool = ThreadPoolExecutor(1)
             try:
-                results.append(fit())
+                results.append(pool.submit(fit).result(PATIENCE))
+            except TimeoutError:
+                results.append(f"no result in {PATIENCE} s")
             except Exception as error:
                 results.append(f"{type(error).__name__}: {error}"[:200])
             timer.join()
+            pool.shutdown(wait=False)
     return results
 
 
