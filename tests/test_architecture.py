@@ -18,7 +18,7 @@ ORDER = [
     # Numbers.
     "losses", "graphs", "design", "pairsums", "objectives", "sampling", "solvers", "trees",
     # What people fit and measure, and the rows they do it with.
-    "metrics", "torch", "data", "estimators", "selection", "active",
+    "dask", "metrics", "torch", "data", "estimators", "selection", "active",
     # Files, pages, people.
     "models", "plots", "workflows", "label", "cli", "__main__",
 ]  # fmt: skip

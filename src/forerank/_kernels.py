@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from numba import njit
@@ -27,6 +27,7 @@ from numba.core.sigutils import normalize_signature
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["compiled", "in_parallel", "in_row_chunks", "n_threads", "serial_blas"]
+__all__ += ["serial_kernels"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -194,9 +195,31 @@ def serial_blas() -> Iterator[None]:
                 _blas_users.pop()
 
 
+_serial = local()
+
+
+@contextmanager
+def serial_kernels() -> Iterator[None]:
+    """Context in which kernels called from this thread use no other thread.
+
+    For callers that run on several threads themselves; sums over rows then do not depend on the
+    number of cores either.
+    """
+    before = getattr(_serial, "active", False)
+    _serial.active = True
+    try:
+        yield
+    finally:
+        _serial.active = before
+
+
+def _threads_here() -> int:
+    return 1 if getattr(_serial, "active", False) else n_threads()
+
+
 def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -> tuple[A, B]:
     """Both results; computed on two threads if `work`, in rows, is large enough."""
-    if work < 2 * _ROWS_PER_THREAD or n_threads() == 1:
+    if work < 2 * _ROWS_PER_THREAD or _threads_here() == 1:
         return first(), second()
     future = _executor().submit(second)
     return first(), future.result()
@@ -204,7 +227,7 @@ def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -
 
 def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
     """Call work(begin, end) over all rows, on several threads if `multiplications` are many."""
-    n_chunks = min(n_threads(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
+    n_chunks = min(_threads_here(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
     if n_chunks <= 1:
         work(0, n_rows)
         return

@@ -15,22 +15,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from forerank._typing import Matrix, Vector
 
 __all__ = [
+    "SAFE_WEIGHTS",
     "check_choice",
     "check_number",
     "check_weights",
     "encode_classes",
+    "is_dask",
     "is_integer",
     "is_number",
     "is_tensor",
     "is_valid_array",
     "is_valid_labels",
+    "refuse_dask",
     "refuse_invalid_weights",
     "stacklevel_outside",
 ]
 
 # Largest weights between these bounds are not rescaled: products and sums of weights then neither
 # overflow nor underflow.
-_SAFE_WEIGHTS = (1e-100, 1e100)
+SAFE_WEIGHTS = (1e-100, 1e100)
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
@@ -92,7 +95,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None
         )
     refuse_invalid_weights(weight)
     lowest, highest = weight.min(), weight.max()
-    if not _SAFE_WEIGHTS[0] < highest < _SAFE_WEIGHTS[1]:
+    if not SAFE_WEIGHTS[0] < highest < SAFE_WEIGHTS[1]:
         weight = weight / highest  # only ratios of weights matter
     return None if lowest == highest else weight
 
@@ -111,6 +114,17 @@ def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
 def is_tensor(value: Any) -> bool:
     """Whether `value` is a tensor of PyTorch, which is not imported to find out."""
     return type(value).__module__.partition(".")[0] == "torch"
+
+
+def is_dask(value: Any) -> bool:
+    """Whether `value` is a collection of Dask, which is not imported to find out."""
+    return type(value).__module__.partition(".")[0] == "dask" and hasattr(value, "__dask_graph__")
+
+
+def refuse_dask(value: Any, what: str, remedy: str) -> None:
+    """TypeError where `value` is a collection of Dask, which would become one array silently."""
+    if is_dask(value):
+        raise TypeError(f"{what} does not take Dask collections ({type(value).__name__}). {remedy}")
 
 
 def is_valid_array(X: Any) -> TypeGuard[Matrix]:

@@ -151,3 +151,23 @@ def test_the_bound_is_positive_where_there_is_an_error():
     found.collect(requests, (low, np.ones(4)), (np.empty(0), np.empty(0)))
     assert found.error() == (0.0, 0.0)
     np.testing.assert_allclose(found.at(t)[1], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["plain", "tied"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_pickled_sums_have_the_same_bits(loss, kind):
+    rng = np.random.default_rng(7)
+    own, lower, upper = (scores(kind, rng, n) for n in (200, 300, 100))
+    found = exact_sums(loss, own, lower, rng.uniform(size=300), upper, rng.uniform(size=100))
+    copied = pickle.loads(pickle.dumps(found))
+    for expected, values in zip(found.at(own), copied.at(own), strict=True):
+        np.testing.assert_array_equal(values, expected)
+
+
+def test_functions_of_two_classes_share_their_tables():
+    rng = np.random.default_rng(8)
+    tables = [table_of("squared_hinge", rng.standard_normal(5_000), None) for _ in range(2)]
+    none = table_of("squared_hinge", np.empty(0), None)
+    both = sums_of("squared_hinge", tables[0], none, tables[1])
+    both = (both, sums_of("squared_hinge", tables[1], tables[0], none))
+    assert len(pickle.dumps(both)) < 1.1 * len(pickle.dumps(tables))

@@ -25,7 +25,7 @@ from sklearn.utils import check_array
 
 from forerank._text import counted, listed
 from forerank._typing import Index, Vector
-from forerank._validation import check_choice
+from forerank._validation import check_choice, refuse_dask
 from forerank.data.checks import DataWarning, check_rows
 from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn, mixed_columns, plan_columns
 from forerank.data.forms import ColumnForms, FormColumns
@@ -190,6 +190,7 @@ def read_problem(
         Groups and weights, one for each row of the data.
     options : ReadOptions, optional
     """
+    refuse_dask(data, "This function", "Give it a sample in memory: data.sample(...).compute().")
     data, target = _with_labels(data, target)
     source = DataSource(data, options)
     problem = (_read_table if source.is_table else _read_matrix)(source, target, group, positive)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from forerank._validation import check_number
+from forerank._validation import check_number, refuse_dask
 from forerank.data.splines import ColumnSpline, curves_per_column, first_values
 
 __all__ = ["AdditiveFeatures"]
@@ -91,6 +91,8 @@ class AdditiveFeatures(TransformerMixin, BaseEstimator):
         return out
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> Any:
+        remedy = "Transform by partition: X.map_partitions or X.map_blocks."
+        refuse_dask(X, "AdditiveFeatures", remedy)
         types = [np.float64, np.float32]
         finite: Any = "allow-nan"
         checked = {"accept_sparse": "csr", "dtype": types, "ensure_all_finite": finite}

@@ -19,12 +19,15 @@ from forerank._typing import Mask, Matrix, Vector
 from forerank._validation import (
     check_weights,
     encode_classes,
+    is_dask,
     is_tensor,
     is_valid_array,
     is_valid_labels,
+    refuse_dask,
     stacklevel_outside,
 )
 from forerank.design import merge_equal_rows
+from forerank.estimators.dask_scores import lazy_classes
 from forerank.estimators.streams import is_stream, refuse_stream
 from forerank.estimators.tensors import predicted_classes, rows_on_host
 from forerank.graphs import lowest_first, numbered_edges
@@ -43,6 +46,7 @@ __all__ = [
     "warn_equal_scores",
     "warn_groups_without_pairs",
     "warn_unconverged",
+    "warn_unpaired",
 ]
 
 
@@ -105,6 +109,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them, without a copy of float32 or float64 data."""
+        self._refuse_dask(data[0], fitting=reset)
         data = (rows_on_host(self, data[0]), *data[1:])
         of_form = isinstance(data[0], np.ndarray) or sparse == "csr"
         if of_form and self._is_valid(*data, reset=reset):
@@ -114,6 +119,17 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             return data if len(data) > 1 else data[0]
         types = [np.float64, np.float32]
         return validate_data(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
+
+    def _refuse_dask(self, X: Any, *, fitting: bool) -> None:
+        """TypeError for a Dask collection, which scikit-learn's checks would load into memory."""
+        if fitting:
+            remedy = (
+                "Fit it on a sample in memory, X[rows].compute(); PairwiseRanker and "
+                "PointwiseRanker fit all rows of a collection."
+            )
+        else:
+            remedy = "Score by partition: X.map_partitions (DataFrame) or X.map_blocks (array)."
+        refuse_dask(X, type(self).__name__, remedy)
 
     def _is_valid(self, X: Any, *labels: Any, reset: bool) -> bool:
         """Whether the checks of scikit-learn would return X and y unchanged, without a warning."""
@@ -149,6 +165,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if is_tensor(scores):
             return predicted_classes(self, scores)
+        if is_dask(scores):
+            return lazy_classes(self, scores)
         return self.classes_[(scores > 0.0).astype(int)]
 
     def _remedy(self) -> str | None:
@@ -175,6 +193,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         >>> PairwiseRanker().fit(X, [0, 1, 1, 0]).rank(X)
         array([1, 2, 0, 3])
         """
+        refuse_dask(X, "rank", "Sort the scores of decision_function, or rank each partition.")
         scores = self.decision_function(X)
         if is_tensor(scores):
             return scores.argsort(descending=True, stable=True)  # type: ignore[call-arg]
@@ -301,6 +320,8 @@ class GraphRanker(BaseRanker):
         scores = self.decision_function(X)
         if is_tensor(scores):
             return predicted_classes(self, scores)
+        if is_dask(scores):
+            return lazy_classes(self, scores)
         # side="left": a score on a threshold gets the lower class, as for decision_function > 0.
         number = np.searchsorted(self.thresholds_, scores, side="left")
         return self.classes_[self._ascending[number]]
@@ -344,12 +365,18 @@ def warn_groups_without_pairs(
     `group` has the number of the group of each row, before equal rows are merged.
     """
     rows = int(np.count_nonzero(~paired[group]))
-    if rows:
-        groups = int(np.count_nonzero(~paired))
+    warn_unpaired(int(np.count_nonzero(~paired)), paired.size, rows, consequence)
+
+
+def warn_unpaired(
+    unpaired: int, groups: int, rows: int, consequence: str = "excluded from the fit"
+) -> None:
+    """UserWarning with the number of groups without a pair, if any, and of their rows."""
+    if unpaired:
         warnings.warn(
-            f"{groups:,} of {counted(paired.size, 'qid group')} "
-            f"{'has' if groups == 1 else 'have'} no pair of different classes; "
-            f"{'its' if groups == 1 else 'their'} {counted(rows, 'row')} "
+            f"{unpaired:,} of {counted(groups, 'qid group')} "
+            f"{'has' if unpaired == 1 else 'have'} no pair of different classes; "
+            f"{'its' if unpaired == 1 else 'their'} {counted(rows, 'row')} "
             f"{'is' if rows == 1 else 'are'} {consequence}.",
             UserWarning,
             stacklevel=stacklevel_outside(),

@@ -336,6 +336,7 @@ class BoostedRanker(GraphRanker):
 
     def _validated(self, *data: Any, reset: bool = False, sparse: str = "csr") -> Any:
         """X (and y) as scikit-learn checks them; NaN is allowed, and categories become codes."""
+        self._refuse_dask(data[0], fitting=reset)
         data = (rows_on_host(self, data[0]), *data[1:])
         if reset and not (self.warm_start and hasattr(self, "ensemble_")):
             columns = category_columns(self.categorical_features, data[0])

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
-from forerank._validation import check_choice, check_number, is_tensor
+from forerank._validation import check_choice, check_number, is_dask, is_tensor
 from forerank.design import Design, make_design
 from forerank.estimators.base import BaseRanker, warn_equal_scores, warn_unconverged
+from forerank.estimators.dask_scores import lazy_scores
 from forerank.estimators.tensors import host_array, on_device, tensor_scores
 from forerank.solvers import Progress, SolverResult, choose_solver, minimise
 from forerank.solvers.path import AlphaPath, NewtonPath, Solve, check_alphas, extrapolate
@@ -201,8 +202,11 @@ class LinearRanker(BaseRanker):
         Returns
         -------
         array of shape (n_samples,)
+            For a Dask collection a Dask array, which is not computed.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return lazy_scores(self, X)
         if is_tensor(self.coef_):
             return tensor_scores(self, X)
         scores = make_design(self._validated(X)).scores(self.coef_[0])

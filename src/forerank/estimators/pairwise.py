@@ -6,9 +6,10 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from forerank._typing import Vector
-from forerank._validation import is_tensor
+from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
 from forerank.estimators.base import GraphRanker
+from forerank.estimators.dask_fits import prepare_dask_pairs
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS, LinearRanker
 from forerank.estimators.streams import is_stream, prepare_stream_pairs
 from forerank.estimators.tensors import prepare_pairs
@@ -115,6 +116,8 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         self._check_parameters()
         if is_tensor(X):
             return prepare_pairs(self, X, y, sample_weight, qid)
+        if is_dask(X):
+            return prepare_dask_pairs(self, X, y, sample_weight, qid)
         if is_stream(X):
             return prepare_stream_pairs(self, X, y, sample_weight, qid)
         X, codes = self._read(X, y)

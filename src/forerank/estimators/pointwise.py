@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from forerank._typing import Vector
-from forerank._validation import is_tensor
+from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
+from forerank.estimators.dask_fits import prepare_dask_points
 from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS
 from forerank.estimators.streams import is_stream, prepare_stream_points
 from forerank.estimators.tensors import prepare_points
@@ -126,6 +127,8 @@ class PointwiseRanker(TwoClassRanker):
         self._check_parameters()
         if is_tensor(X):
             return prepare_points(self, X, y, sample_weight)
+        if is_dask(X):
+            return prepare_dask_points(self, X, y, sample_weight)
         if is_stream(X):
             return prepare_stream_points(self, X, y, sample_weight)
         X, codes, positive, weight = self._read_two_classes(X, y, sample_weight, merge=True)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from forerank._validation import check_number
+from forerank._validation import check_number, refuse_dask
 
 __all__ = ["QuadraticFeatures"]
 
@@ -54,14 +54,19 @@ class QuadraticFeatures(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Check the parameters and set the number of columns."""
         check_number("offset", self.offset, low=0.0)
-        validate_data(self, X, dtype=[np.float64, np.float32])
+        self._checked(X, reset=True)
         self.offset_ = float(self.offset)
         return self
+
+    def _checked(self, X: ArrayLike, *, reset: bool) -> NDArray:
+        remedy = "Transform by partition: X.map_partitions or X.map_blocks."
+        refuse_dask(X, "QuadraticFeatures", remedy)
+        return np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=reset))
 
     def transform(self, X: ArrayLike) -> NDArray:
         """The products, as an array in the precision of X."""
         check_is_fitted(self)
-        rows = np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        rows = self._checked(X, reset=False)
         left, right = np.triu_indices(self.n_features_in_)
         plain = self.n_features_in_ if self.offset_ > 0.0 else 0
         out = np.empty((rows.shape[0], plain + left.size), dtype=rows.dtype)

@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike
 from forerank._typing import Queries, Weights
 from forerank.graphs import numbered_edges
 from forerank.metrics.pair_counts import aucs_by_group, count_edges, count_pairs, share_in_order
+from forerank.metrics.partitioned import ScoredPartitions, on_dask
 from forerank.metrics.ranking import mean_over_groups, rank_binary, rank_rows
+from forerank.metrics.thresholds import dask_area
 from forerank.metrics.validation import check_column, sorted_labels
 
 __all__ = ["rank_loss", "roc_auc", "wmw"]
@@ -57,6 +59,9 @@ def roc_auc(
     >>> roc_auc([0, 1, 1, 0, 1], [3, 2, 1, 0, 0], qid=["a", "a", "b", "b", "b"])
     0.375
     """
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return dask_area(rows, pos_label, 0.0, 1.0)
     ranking, positive = rank_binary(y_true, y_score, sample_weight, qid, pos_label)
     return float(aucs_by_group(ranking, positive).mean())
 
@@ -79,6 +84,9 @@ def rank_loss(
     >>> rank_loss([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.25
     """
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return 1.0 - dask_area(rows, pos_label, 0.0, 1.0)
     ranking, positive = rank_binary(y_true, y_score, sample_weight, qid, pos_label)
     return 1.0 - float(aucs_by_group(ranking, positive).mean())
 

@@ -25,7 +25,7 @@ from forerank.metrics.validation import (
 )
 
 __all__ = ["Curve", "Ranking", "binary_curve", "curve_of", "mean_over_groups", "rank_binary"]
-__all__ += ["rank_rows", "sort_descending"]
+__all__ += ["excluded_text", "rank_rows", "sort_descending"]
 
 
 @dataclass(frozen=True)
@@ -138,17 +138,22 @@ def _exclude(ranking: Ranking, kept: Mask, need: str, stacklevel: int) -> None:
     """A warning about the excluded groups, or an error if none is left; `stacklevel` counts from
     the caller of this function.
     """
-    n_excluded = kept.size - np.count_nonzero(kept)
+    n_excluded = int(kept.size - np.count_nonzero(kept))
     if not ranking.grouped:
         raise ValueError(
             f"The measure is undefined here: it needs {need}. Check y_true and sample_weight."
         )
-    if n_excluded == kept.size:
-        raise ValueError(
-            f"None of the {kept.size} groups has {need}; check that qid and y_true belong together."
-        )
-    text = f"{n_excluded} of {kept.size} groups excluded from the mean: they lack {need}."
+    text = excluded_text(n_excluded, kept.size, need)
     warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
+def excluded_text(n_excluded: int, n_groups: int, need: str) -> str:
+    """The text of a warning about excluded groups; ValueError if none is left."""
+    if n_excluded == n_groups:
+        raise ValueError(
+            f"None of the {n_groups} groups has {need}; check that qid and y_true belong together."
+        )
+    return f"{n_excluded} of {n_groups} groups excluded from the mean: they lack {need}."
 
 
 # --- Points of the ROC and precision-recall curves ---

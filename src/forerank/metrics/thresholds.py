@@ -2,15 +2,18 @@
 of tied rows.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from forerank._typing import Mask, Queries, Vector, Weights
+from forerank.metrics.partitioned import Piece, ScoredPartitions, on_dask
 from forerank.metrics.ranking import Curve, Ranking, binary_curve
 
-__all__ = ["areas_by_group", "average_precision", "average_precisions_by_group", "partial_auc"]
+__all__ = ["areas_by_group", "average_precision", "average_precisions_by_group", "dask_area"]
+__all__ += ["partial_auc"]
 __all__ += ["pos_at_top", "shares_accepted_by_group", "tpr_at_fpr", "work_saved"]
 
 
@@ -57,8 +60,12 @@ def partial_auc(
         raise ValueError(
             f"fpr_range={fpr_range!r}: give two rates (low, high) with 0 <= low < high <= 1."
         )
-    ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
-    area = float(areas_by_group(ranking, curve, low, high).mean())
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        area = dask_area(rows, pos_label, low, high)
+    else:
+        ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
+        area = float(areas_by_group(ranking, curve, low, high).mean())
     if standardize == "range":
         return area / (high - low)
     if standardize == "mcclish":
@@ -77,6 +84,19 @@ def areas_by_group(ranking: Ranking, curve: Curve, low: float, high: float) -> V
     along = np.divide(middle - left, right - left, out=zeros, where=width > 0)
     height = (curve.tp - curve.positive * (1.0 - along)) / curve.all_positive
     return ranking.sum_by_group(width * height)
+
+
+def dask_area(rows: ScoredPartitions, pos_label: Any, low: float, high: float) -> float:
+    """The area between two false positive rates, of Dask collections; its mean over groups."""
+    return rows.binary_mean(
+        pos_label,
+        partial(areas_by_group, low=low, high=high),
+        partial(_piece_area, low=low, high=high),
+    )
+
+
+def _piece_area(piece: Piece, low: float, high: float) -> Vector:
+    return areas_by_group(piece.ranking, piece.curve, low, high)
 
 
 def average_precision(
@@ -99,8 +119,16 @@ def average_precision(
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.8333333333333333
     """
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return rows.binary_mean(pos_label, average_precisions_by_group, _piece_precision)
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
     return float(average_precisions_by_group(ranking, curve).mean())
+
+
+def _piece_precision(piece: Piece) -> list[float]:
+    curve = piece.curve
+    return [float(curve.positive @ (curve.tp / (curve.tp + curve.fp))) / curve.all_positive[0]]
 
 
 def average_precisions_by_group(ranking: Ranking, curve: Curve) -> Vector:
@@ -127,8 +155,10 @@ def pos_at_top(
     >>> pos_at_top([0, 1, 1, 1], [0.5, 0.9, 0.5, 0.2])
     0.3333333333333333
     """
+    if on_dask(y_true, y_score):
+        return _dask_share(ScoredPartitions(y_true, y_score, sample_weight, qid), pos_label, 0.0)
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
-    return float(shares_accepted_by_group(ranking, curve, curve.fp == 0).mean())
+    return float(_shares_at_fpr(ranking, curve, 0.0).mean())
 
 
 def tpr_at_fpr(
@@ -153,11 +183,32 @@ def tpr_at_fpr(
     """
     if not 0.0 <= fpr <= 1.0:
         raise ValueError(f"fpr={fpr!r}: give a false positive rate between 0 and 1, such as 0.01.")
+    if on_dask(y_true, y_score):
+        return _dask_share(ScoredPartitions(y_true, y_score, sample_weight, qid), pos_label, fpr)
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
-    # The tolerance exceeds the rounding errors of sums of weights, so that rescaled weights select
-    # the same threshold.
-    accepted = curve.fp / curve.all_negative <= fpr * (1.0 + 1e-12)
-    return float(shares_accepted_by_group(ranking, curve, accepted).mean())
+    return float(_shares_at_fpr(ranking, curve, fpr).mean())
+
+
+def _accepted(curve: Curve, fpr: float) -> Mask:
+    """Blocks above the threshold. The tolerance exceeds the rounding errors of sums of weights, so
+    that rescaled weights select the same threshold.
+    """
+    return curve.fp / curve.all_negative <= fpr * (1.0 + 1e-12)
+
+
+def _shares_at_fpr(ranking: Ranking, curve: Curve, fpr: float) -> Vector:
+    return shares_accepted_by_group(ranking, curve, _accepted(curve, fpr))
+
+
+def _dask_share(rows: ScoredPartitions, pos_label: Any, fpr: float) -> float:
+    return rows.binary_mean(
+        pos_label, partial(_shares_at_fpr, fpr=fpr), partial(_piece_share, fpr=fpr)
+    )
+
+
+def _piece_share(piece: Piece, fpr: float) -> list[float]:
+    curve = piece.curve
+    return [float(curve.positive[_accepted(curve, fpr)].sum()) / curve.all_positive[0]]
 
 
 def work_saved(

@@ -1,5 +1,6 @@
 """Measures of the first k rows: precision, recall and NDCG."""
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Queries, Vector, Weights
 from forerank._validation import is_integer
+from forerank.metrics.partitioned import Piece, ScoredPartitions, on_dask
 from forerank.metrics.ranking import (
     Curve,
     Ranking,
@@ -19,6 +21,8 @@ from forerank.metrics.validation import check_column
 
 __all__ = ["Depth", "ndcg", "precision_at_k", "precisions_by_group", "recall_at_k"]
 __all__ += ["recalls_by_group"]
+
+_POSITIVE_GAIN = "a row of positive gain"
 
 
 def precision_at_k(
@@ -42,8 +46,26 @@ def precision_at_k(
     >>> precision_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=2)
     0.5
     """
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return rows.binary_mean(
+            pos_label,
+            partial(precisions_by_group, k=k),
+            partial(_piece_top, k=_check_k(k, 0)),
+            lambda sums: float(sums[0] / sums[1]),
+        )
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
     return float(precisions_by_group(ranking, curve, k).mean())
+
+
+def _piece_top(piece: Piece, k: float) -> list[float]:
+    """Weight of the positives among the first k rows, of these rows, and the share of the former
+    in all positives.
+    """
+    curve = piece.curve
+    share = _share_in_top(piece.ranking, np.array([k - piece.rows_above]))
+    found = float(share @ curve.positive)
+    return [found, float(share @ (curve.positive + curve.negative)), found / curve.all_positive[0]]
 
 
 def precisions_by_group(ranking: Ranking, curve: Curve, k: int | Vector) -> Vector:
@@ -72,6 +94,14 @@ def recall_at_k(
     >>> recall_at_k([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], k=3)
     1.0
     """
+    if on_dask(y_true, y_score):
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return rows.binary_mean(
+            pos_label,
+            partial(recalls_by_group, k=k),
+            partial(_piece_top, k=_check_k(k, 0)),
+            lambda sums: float(sums[2]),
+        )
     ranking, curve = binary_curve(y_true, y_score, sample_weight, qid, pos_label)
     return float(recalls_by_group(ranking, curve, k).mean())
 
@@ -117,8 +147,26 @@ def ndcg(
     """
     if gain not in ("linear", "exponential"):
         raise ValueError(f"gain={gain!r}: choose 'linear' or 'exponential'.")
+    if on_dask(y_true, y_score):
+        if qid is None:
+            raise ValueError(
+                "ndcg of Dask collections needs groups: give qid, or call compute() on labels and "
+                "scores."
+            )
+        rows = ScoredPartitions(y_true, y_score, sample_weight, qid)
+        return rows.mean(partial(_ndcgs_of_labels, k=k, gain=gain), _POSITIVE_GAIN)
     gains = _gains(check_column(y_true, "y_true"), gain)
     ranking = rank_rows(gains.size, y_score, sample_weight, qid)
+    value = _ndcgs_by_group(ranking, gains, k)
+    return mean_over_groups(ranking, value, ~np.isnan(value), _POSITIVE_GAIN)
+
+
+def _ndcgs_of_labels(y: NDArray, ranking: Ranking, *, k: int | None, gain: str) -> Vector:
+    return _ndcgs_by_group(ranking, _gains(y, gain), k)
+
+
+def _ndcgs_by_group(ranking: Ranking, gains: Vector, k: int | None) -> Vector:
+    """NDCG by group; NaN without a positive gain. `gains` are in the order of the input."""
     weighted_gain = gains[ranking.rows] * ranking.weight
     sizes = np.diff(ranking.starts)
     rank = np.arange(weighted_gain.size) - np.repeat(ranking.starts[:-1], sizes)
@@ -130,8 +178,7 @@ def ndcg(
     group = np.repeat(np.arange(sizes.size), sizes) if ranking.grouped else None
     ideal, _ = sort_descending(weighted_gain, group)
     best = np.add.reduceat(weighted_gain[ideal] * discount, ranking.starts[:-1])
-    value = np.divide(dcg, best, out=np.full_like(dcg, np.nan), where=best > 0).clip(max=1.0)
-    return mean_over_groups(ranking, value, best > 0, "a row of positive gain")
+    return np.divide(dcg, best, out=np.full_like(dcg, np.nan), where=best > 0).clip(max=1.0)
 
 
 def _share_in_top(ranking: Ranking, k: int | Vector) -> Vector:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Index, Mask, Vector, Weights
-from forerank._validation import refuse_invalid_weights
+from forerank._validation import refuse_dask, refuse_invalid_weights
 
 __all__ = ["check_column", "check_numbers", "check_weight", "number_groups", "positive_rows"]
 __all__ += ["sorted_labels"]
@@ -15,6 +15,7 @@ __all__ += ["sorted_labels"]
 
 def check_column(values: Any, name: str, n: int | None = None) -> NDArray:
     """A one-dimensional array that is not empty, of n values if n is given."""
+    refuse_dask(values, "This measure", f"Call {name}.compute() first.")
     column = np.asarray(values)
     if column.ndim != 1:
         table = name == "y_score" and column.ndim == 2

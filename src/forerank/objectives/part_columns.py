@@ -67,6 +67,19 @@ class ColumnMoments:
         """Whether some entries are not stored."""
         return bool((self.stored.sum(axis=0) < (1.0 - 1e-9) * self.weight.sum()).any())
 
+    def moved(self, about: Vector) -> "ColumnMoments":
+        """The moments about another point."""
+        d = self.about - about
+        weight = self.weight[:, None]
+        return ColumnMoments(
+            about,
+            self.weight,
+            self.first + weight * d,
+            self.second + 2.0 * d * self.first + weight * d**2,
+            self.stored,
+            self.n_rows,
+        )
+
     def _class_means(self) -> tuple[Vector, Vector]:
         """Means of x - about and of its square, by class."""
         weight = np.where(self.weight > 0.0, self.weight, 1.0)[:, None]

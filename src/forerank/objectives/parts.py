@@ -88,12 +88,14 @@ class PairParts:
     """A loss over all pairs of classes 0 .. n_classes - 1, within groups where `grouped`.
 
     `edges` are pairs (upper class, lower class); None: every higher class above every lower one.
+    Tables of cells have at most 2^bits cells per unit of score; None: as many as tables have.
     """
 
     loss: str
     n_classes: int = 2
     edges: tuple[tuple[int, int], ...] | None = None
     grouped: bool = False
+    bits: int | None = None
 
     @property
     def one_pass(self) -> bool:
@@ -198,7 +200,10 @@ def part_tables(rows: Rows, point: Point, parts: PairParts) -> Tables:
     for k in range(parts.n_classes):
         of_class = rows.codes == k
         weight = None if rows.weight is None else rows.weight[of_class]
-        tables.append(table_of(parts.loss, s[of_class], weight))
+        table = table_of(parts.loss, s[of_class], weight)
+        if parts.bits is not None and hasattr(table, "at_bits"):
+            table = table.at_bits(parts.bits)
+        tables.append(table)
     return Tables(tables)
 
 

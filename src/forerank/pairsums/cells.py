@@ -359,9 +359,21 @@ class HingeSums:
         bits = min(table.bits for table in (own, lower, upper))
         own, lower, upper = (table.at_bits(bits) for table in (own, lower, upper))
         self._bits, self._degree = bits, degree
+        self._arguments = own, lower, upper, degree
+        self._collected: tuple | None = None
         if not self.overflows:
             self._below = _Side(own, lower, 1.0)
             self._above = _Side(own.mirrored(), upper.mirrored(), -1.0)
+
+    def __getstate__(self) -> tuple:
+        """The tables, which the functions of several classes share: a sixth of all arrays."""
+        return self._arguments, self._collected
+
+    def __setstate__(self, state: tuple) -> None:
+        arguments, collected = state
+        self.__init__(*arguments)  # type: ignore[misc]
+        if collected is not None:
+            self.collect(*collected)
 
     def _slope_errors(self, side: _Side) -> Vector:
         deviation, weight = side.deviations()
@@ -404,6 +416,7 @@ class HingeSums:
         upper: tuple[Vector, Vector],
     ) -> None:
         """Take scores and weights of the sources in the requested cells; they are exact then."""
+        self._collected = requests, lower, upper
         if not self.overflows:
             self._below.collect(requests[0], *lower)
             self._above.collect(requests[1], *upper)

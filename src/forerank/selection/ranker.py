@@ -220,6 +220,7 @@ class Ranker(BaseRanker):
         -------
         self
         """
+        self._refuse_dask(X, fitting=True)
         measure, alphas = measure_named(self.metric), check_alphas(self.alphas)
         if self.time_budget is not None:
             check_number("time_budget", self.time_budget, low=0.0, strict=True)

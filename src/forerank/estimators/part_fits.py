@@ -1,0 +1,164 @@
+"""Fits of `PairwiseRanker` and `PointwiseRanker` on rows in parts, wherever the parts are.
+
+Objective and certificate are those of rows in memory (`forerank.objectives.parts`); the solver
+counts passes over the rows (`forerank.solvers.partwise`). Streams and Dask collections differ in
+how they scan rows and in how they add up over parts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forerank._typing import Vector
+from forerank.graphs import lowest_first
+from forerank.objectives.part_columns import ColumnMoments
+from forerank.objectives.part_thresholds import ClassScores
+from forerank.objectives.parts import Evaluation, OverParts, PairParts, Point, PointParts, Rows
+from forerank.solvers import Progress, SolverResult
+from forerank.solvers.partwise import PartwiseProblem, minimise_parts
+from forerank.solvers.path import Solve
+
+__all__ = ["PartScan", "prepare_part_pairs", "prepare_part_points", "refuse_other_columns"]
+
+
+@dataclass(frozen=True)
+class PartScan:
+    """What a scan of rows in parts found.
+
+    Attributes
+    ----------
+    classes : array
+        The labels, sorted; class numbers of the parts refer to them.
+    moments : ColumnMoments
+        Of the columns over all rows, by class.
+    sample : Rows
+        Rows in memory, with weights such that every class has its share of all rows.
+    n_groups, n_unpaired_groups, n_unpaired_rows : int
+        Number of groups, of those without a pair, and of the rows of the latter.
+    """
+
+    classes: NDArray
+    moments: ColumnMoments
+    sample: Rows
+    n_groups: int = 0
+    n_unpaired_groups: int = 0
+    n_unpaired_rows: int = 0
+
+
+def refuse_other_columns(ranker: Any, n_columns: int) -> None:
+    """ValueError where a warm start has other columns than the fit before."""
+    n_before = vars(ranker).get("n_features_in_", n_columns)
+    if ranker.warm_start and hasattr(ranker, "coef_") and n_columns != n_before:
+        raise ValueError(
+            f"warm_start=True continues from {n_before} columns, but the rows have {n_columns}. "
+            "Fit a new estimator, or set warm_start=False."
+        )
+
+
+def prepare_part_pairs(
+    ranker: Any, scan: Any, over_parts: OverParts, *, grouped: bool, bits: int | None = None
+) -> Solve:
+    """A function that fits a ranker on all pairs of rows in parts at its present alpha.
+
+    `scan` has the attributes of `PartScan`; ``over_parts(function)`` is the sum of
+    ``function(rows)`` over all parts. With groups, each is complete within its part. `bits` limits
+    the size of tables, as in `PairParts`.
+    """
+    from forerank.estimators.base import refuse_one_class, warn_unpaired
+
+    refuse_one_class(scan.classes)
+    edges = ranker._edges()
+    weight, n_classes = scan.moments.weight, scan.classes.size
+    edges = None if edges is None else tuple(edges)
+    parts = PairParts(ranker.loss, n_classes, edges, grouped, bits)
+    has_pairs = any(weight[u] > 0.0 and weight[v] > 0.0 for u, v in parts.all_edges())
+    if not has_pairs or (grouped and scan.n_unpaired_groups == scan.n_groups):
+        ranker._refuse_no_pairs(np.arange(n_classes), weight, grouped=grouped)
+    if grouped:
+        warn_unpaired(scan.n_unpaired_groups, scan.n_groups, scan.n_unpaired_rows)
+    problem = PartwiseProblem(parts, over_parts, scan.moments, scan.sample)
+
+    def solve(previous: Sequence[Vector] = ()) -> SolverResult:
+        latest: list[Any] = []
+        result = ranker._run_solver(_solver(ranker, problem, ranker._start(previous), latest))
+        _set_thresholds(ranker, over_parts, scan, *latest)
+        penalty = 0.5 * ranker.alpha * float(result.w @ result.w)
+        ranker._set_wmw_bound(max(result.objective - penalty, 0.0), ranker.loss)
+        return result
+
+    return solve
+
+
+def prepare_part_points(ranker: Any, scan: Any, over_parts: OverParts) -> Solve:
+    """A function that fits a ranker row by row on rows in parts at its present alpha."""
+    from forerank.estimators.base import (
+        refuse_more_than_two,
+        refuse_one_class,
+        refuse_weightless_class,
+    )
+    from forerank.estimators.pointwise import class_weights
+
+    refuse_one_class(scan.classes)
+    refuse_more_than_two(scan.classes)
+    moments, per_class = scan.moments, None
+    refuse_weightless_class(moments.weight, np.array([False, True]), scan.classes)
+    if ranker.class_weight is not None:
+        # Two rows, one of each class, have the totals of all rows.
+        found = class_weights(ranker.class_weight, scan.classes, np.array([0, 1]), moments.weight)
+        per_class = float(found[0]), float(found[1])
+        moments = moments.scaled(found)
+    parts, intercept = PointParts(ranker.loss, per_class), bool(ranker.fit_intercept)
+    problem = PartwiseProblem(parts, over_parts, moments, scan.sample, intercept)
+
+    def solve(previous: Sequence[Vector] = ()) -> SolverResult:
+        start = ranker._start(previous, intercept=intercept)
+        return ranker._run_solver(_solver(ranker, problem, start, []), intercept=intercept)
+
+    return solve
+
+
+def _solver(
+    ranker: Any, problem: PartwiseProblem, start: Vector | None, latest: list[Any]
+) -> Callable[[Progress], SolverResult]:
+    """The solver; `latest` gets the last point and the evaluation there."""
+
+    def keep(w: Vector, metric: Any, point: Point, here: Any) -> None:
+        latest[:] = point, here
+
+    def run(progress: Progress) -> SolverResult:
+        return minimise_parts(
+            problem,
+            ranker.alpha,
+            start=start,
+            tol=ranker.tol,
+            max_iter=ranker.max_iter,
+            progress=progress,
+            after_evaluation=keep,
+        )
+
+    return run
+
+
+def _set_thresholds(
+    ranker: Any, over_parts: OverParts, scan: Any, point: Point, here: Evaluation
+) -> None:
+    """Set intercept and thresholds as for rows in memory; from the sample where scores are too far
+    apart for tables.
+    """
+    n_classes, shift = scan.classes.size, float(point.mean @ ranker.coef_[0])
+    scores = ClassScores(point, n_classes, over_parts, here.tables)
+    if scores.overflows:
+        sample = scan.sample
+        s = point.design(sample).scores(point.w) + shift
+        ranker._set_thresholds(s, sample.codes, sample.weight)
+        return
+    ascending = np.arange(n_classes)
+    if ranker.graph not in (None, "order", "chain", "bipartite"):
+        ascending = lowest_first(ranker._edges() or [], scores.means())
+    thresholds = scores.thresholds(ascending) + shift
+    ranker._ascending, ranker.intercept_, ranker.thresholds_ = ascending, np.zeros(1), thresholds
+    if n_classes == 2:
+        ranker.intercept_, ranker.thresholds_ = -thresholds, np.zeros(1)
