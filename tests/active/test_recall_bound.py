@@ -366,3 +366,8 @@ def test_records_decided_out_of_order_cannot_be_missing():
     assert RecallBound().records_to_go(reading) == 0
     some = Reading(10, np.zeros(4, dtype=bool), known_relevant=2, out_of_order=4)
     assert RecallBound().records_to_go(some) == 2
+
+
+def test_more_records_read_than_there_are():
+    with pytest.raises(ValueError, match="9 records were read of 5"):
+        Reading(5, np.ones(9, dtype=bool))

@@ -60,13 +60,14 @@ def test_skipped_records_keep_their_place_and_count_as_missing(path):
         assert not report(service)["bound"]["reached"]
 
 
-def test_records_out_of_turn_are_known_besides(path):
+def test_records_out_of_turn_stay_among_the_unread(path):
     frame = made_frame(30, included=["1", "0", *[""] * 28])
     with service_of(path, frame=frame) as service:
         label(service, 1, 9, 1, screen="search")
         read_in_turn(service, [0] * 10)
         made = report(service)
-        reading = Reading(27, np.zeros(10, dtype=bool), known_relevant=2)
+        read = np.zeros(10, dtype=bool)
+        reading = Reading(28, read, known_relevant=2, out_of_order=1)
         assert made["bound"]["recall"] == RecallBound().lower_bound(reading)
         assert made["known"] == 3
 

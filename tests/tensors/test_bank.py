@@ -121,3 +121,12 @@ def test_precision_and_detached_rows():
 def test_bad_size():
     with pytest.raises(ValueError, match="from 1 on; got 0"):
         MemoryBankLoss(size=0)
+
+
+def test_scores_that_are_not_finite_are_not_kept():
+    clean, spoilt = MemoryBankLoss(size=8), MemoryBankLoss(size=8)
+    batch = torch.tensor([0.3, -0.2, 1.0]), torch.tensor([1, 0, 0])
+    value = spoilt(torch.tensor([torch.nan, 0.0]), torch.tensor([1, 0]))
+    assert torch.isnan(value)
+    clean(torch.tensor([0.0]), torch.tensor([0]))
+    assert spoilt(*batch) == clean(*batch)

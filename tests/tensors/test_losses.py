@@ -420,3 +420,11 @@ def pair_weight(y):
 def test_pair_matrix_of_three_rows():
     y = torch.tensor([2, 0, 1], device=DEVICE)
     assert pair_matrix(y).tolist() == [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("loss", [pairwise_loss, top_loss, combined_loss])
+def test_invalid_labels_and_weights_give_nan(loss):
+    s, y = torch.tensor([0.5, -0.5, 1.0]), torch.tensor([1.0, 0.0, 0.0])
+    assert torch.isfinite(loss(s, y))
+    assert torch.isnan(loss(s, torch.tensor([1.0, 0.0, torch.nan])))
+    assert torch.isnan(loss(s, y, torch.tensor([1.0, 1.0, -0.5])))

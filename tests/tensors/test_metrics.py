@@ -51,3 +51,9 @@ def test_one_class_and_no_rows():
     assert all(torch.isnan(value) for value in measures.compute().values())
     with pytest.raises(ValueError, match="from 1 on; got 0"):
         RankingMetrics(k=0)
+
+
+def test_scores_that_are_nan_have_no_measures():
+    metrics = RankingMetrics()
+    metrics.update(torch.full((20,), torch.nan), torch.arange(20) % 2)
+    assert all(torch.isnan(value) for value in metrics.compute().values())

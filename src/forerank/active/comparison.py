@@ -135,7 +135,11 @@ class StrategyComparison:
     def plot(self, measure: str = "recall", ax: Any = None) -> Any:
         """Axes with the learning curves and their 95 % confidence bands."""
         if ax is None:
-            from matplotlib.figure import Figure
+            try:
+                from matplotlib.figure import Figure
+            except ImportError as error:
+                needs = "the plot needs matplotlib: pip install 'forerank[plots]'."
+                raise ImportError(needs) from error
 
             ax = Figure(figsize=(6.4, 4.4), layout="constrained").subplots()
         for k, name in enumerate(self.runs):

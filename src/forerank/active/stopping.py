@@ -70,6 +70,11 @@ class Reading:
     def __post_init__(self) -> None:
         check_number("known_relevant", self.known_relevant, low=0, integer=True)
         check_number("out_of_order", self.out_of_order, low=0, integer=True)
+        if np.size(self.relevant) > self.n_records:
+            raise ValueError(
+                f"{np.size(self.relevant)} records were read of {self.n_records}; n_records is the "
+                "number of all records that were unread at the start."
+            )
         if self.undecided is not None and np.shape(self.undecided) != np.shape(self.relevant):
             raise ValueError(
                 f"undecided has shape {np.shape(self.undecided)} and relevant has shape "

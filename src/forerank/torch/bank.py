@@ -33,7 +33,7 @@ class MemoryBankLoss(nn.Module):
 
     In training, a batch is compared with the bank and then added to it; in evaluation the bank is
     not changed. Its contents are buffers: they move with the module and are saved with it. For two
-    classes; groups are not kept.
+    classes; groups are not kept. Scores that are not finite give a loss of NaN and are not kept.
 
     Parameters
     ----------
@@ -93,15 +93,15 @@ class MemoryBankLoss(nn.Module):
         ]
         value = _sum_over_pairs(self.loss, s, w, sides, shares, partners)
         if self.training:
-            self._keep(s.detach(), w, sides, totals)
+            self._keep(s.detach(), w, sides)
         value = value - 0.5 * value.detach()  # half of the sum, with its whole gradient
         return value if scores.dtype == torch.float64 else value.to(torch.float32)
 
-    def _keep(
-        self, s: Tensor, w: Tensor, sides: tuple[Tensor, Tensor], totals: list[Tensor]
-    ) -> None:
-        for name, side, total in zip(_SIDES, sides, totals, strict=True):
-            setattr(self, f"{name}_total", total)
+    def _keep(self, s: Tensor, w: Tensor, sides: tuple[Tensor, Tensor]) -> None:
+        for name, of_class in zip(_SIDES, sides, strict=True):
+            side = of_class & torch.isfinite(s)
+            total = getattr(self, f"{name}_total").to(s.device)
+            setattr(self, f"{name}_total", total + w[side].sum())
             for kind, values in (("scores", s), ("weights", w)):
                 before = getattr(self, f"{name}_{kind}").to(s.device)
                 setattr(self, f"{name}_{kind}", torch.cat([before, values[side]])[-self.size :])

@@ -91,7 +91,8 @@ class TensorPairs:
 def check_rows(scores: Tensor, y: Any, weight: Any, group: Any) -> tuple[Tensor, ...]:
     """Scores in double precision, labels, weights and groups (or None), each of shape (n,).
 
-    Scores of shape (n, 1), as a last layer gives them, are read as (n,).
+    Scores of shape (n, 1), as a last layer gives them, are read as (n,). They are NaN where labels
+    or weights are invalid.
     """
     if not isinstance(scores, Tensor) or not scores.is_floating_point():
         kind = getattr(scores, "dtype", type(scores).__name__)
@@ -114,7 +115,18 @@ def check_rows(scores: Tensor, y: Any, weight: Any, group: Any) -> tuple[Tensor,
         given.append(values)
     labels, weights, groups = given
     weights = None if weights is None else weights.to(torch.float64)
-    return flat.to(torch.float64), labels, weights, groups
+    return _nan_if_invalid(flat.to(torch.float64), labels, weights), labels, weights, groups
+
+
+def _nan_if_invalid(s: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """The scores, or NaN where a label is NaN or a weight is negative or NaN: the loss is then NaN,
+    and the host, which would have to wait for the device, need not look.
+    """
+    if labels.is_floating_point():
+        s = s + torch.where(torch.isnan(labels).any(), torch.nan, 0.0)
+    if weights is not None:
+        s = s + torch.where((weights >= 0.0).all(), 0.0, torch.nan)
+    return s
 
 
 def two_class_pairs(upper: Tensor, weight: Tensor | None) -> TensorPairs:

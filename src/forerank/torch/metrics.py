@@ -57,7 +57,10 @@ class RankingMetrics(nn.Module):
         self.update(scores, y, weight)
 
     def compute(self) -> dict[str, Tensor]:
-        """The measures, as tensors on the device of the scores; NaN without rows of two classes."""
+        """The measures, as tensors on the device of the scores.
+
+        NaN without rows of two classes, and where a score is NaN.
+        """
         if not self._rows:
             raise ValueError("There are no rows: call update(scores, y) before compute().")
         s, positive, w = (torch.cat(column) for column in zip(*self._rows, strict=True))
@@ -85,10 +88,11 @@ def _measures(s: Tensor, positive: Tensor, w: Tensor, k: int) -> dict[str, Tenso
     # Rows tied at the end of the first k are taken with equal probability.
     rows_before = torch.cumsum(size, 0) - size
     taken = ((k - rows_before) / size).clamp(0.0, 1.0)
-    one_class = torch.where((all_p > 0.0) & (all_n > 0.0), 0.0, torch.nan)
-    return {
+    measures = {
         "auc": auc,
-        "ap": (p * precision).sum() / all_p + one_class,
-        "pos_at_top": torch.where(fp == 0.0, p, 0.0).sum() / all_p + one_class,
-        "recall_at_k": (taken * p).sum() / all_p + one_class,
+        "ap": (p * precision).sum() / all_p,
+        "pos_at_top": torch.where(fp == 0.0, p, 0.0).sum() / all_p,
+        "recall_at_k": (taken * p).sum() / all_p,
     }
+    defined = (all_p > 0.0) & (all_n > 0.0) & ~torch.isnan(s).any()
+    return {name: torch.where(defined, value, torch.nan) for name, value in measures.items()}
