@@ -66,7 +66,7 @@ def test_hostile_words_of_the_project(page):
     page.locator("#relevant-words").fill("\n".join(text[:100] for text in TEXTS.values()))
     page.locator("#criteria").fill(TEXTS["script"])
     page.locator("form button", has_text="Save").click()
-    page.wait_for_selector(".notice.good")
+    page.wait_for_selector(".said")
     page.evaluate("() => { location.hash = 'read'; }")
     page.keyboard.press("c")
     page.wait_for_selector(".criteria-text")

@@ -25,6 +25,9 @@ CONTENTS = {
     "settings": ".keys button",
 }
 CHARTS = ".charts figure"
+# Buttons of an event in the history.
+BUTTONS = ("Change", "Undo")
+WIDE = {"width": 1280, "height": 700}
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +211,7 @@ def test_words_criteria_and_tags_of_the_project(page, labelled):
     page.locator("#criteria").fill("Randomised trials in adults.")
     page.locator("#project-tags").fill("adults\nchildren")
     page.locator("form button", has_text="Save").click()
-    page.wait_for_selector(".notice.good")
+    page.wait_for_selector(".said")
     show(page, "search")
     page.locator("#query").fill("asthma airway")
     page.wait_for_function(
@@ -230,6 +233,81 @@ def test_words_criteria_and_tags_of_the_project(page, labelled):
     page.keyboard.press("t")
     assert page.locator("dialog .choice").all_inner_texts()[:2] == ["adults", "children"]
     page.keyboard.press("Escape")
+
+
+def test_texts_that_are_not_saved_outlast_the_screen(page):
+    show(page, "settings")
+    before = page.locator("#criteria").input_value()
+    page.locator("#criteria").fill("Adults only.")
+    show(page, "read")
+    show(page, "settings")
+    assert page.locator("#criteria").input_value() == "Adults only."
+    assert page.locator(".save-row").inner_text().split("\n")[-1].endswith("not saved yet")
+    # A reload would lose the text, so that the browser asks; the question is answered with "no".
+    asks = "() => !window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    assert page.evaluate(asks)
+    page.locator("#criteria").fill(before)
+    page.locator("form button", has_text="Save").click()
+    page.wait_for_selector(".said")
+    assert "not saved" not in page.locator(".save-row").inner_text()
+    assert not page.evaluate(asks)
+    assert page.locator(".notice").count() == 0  # one message, which goes away by itself
+    show(page, "read")
+    show(page, "settings")
+    assert page.locator("#criteria").input_value() == before
+
+
+def test_words_of_the_model_without_connection(browser, labelled):
+    page = open_page(browser, labelled)
+    page.context.set_offline(True)
+    page.keyboard.press("h")
+    page.wait_for_selector(".notice.problem")
+    for key in "isi":
+        with page.expect_event("requestfailed", lambda request: "weights" in request.url):
+            press(page, key)
+    assert page.locator(".notice").count() == 1
+    page.context.set_offline(False)
+    page.wait_for_selector(".notice", state="detached")
+    page.wait_for_selector(".weights")  # the words are asked for again
+    for _ in range(3):
+        press(page, "u")
+    saved(page)
+    page.context.close()
+
+
+def test_names_of_labels_are_not_broken_inside_words(browser, serve):
+    names = "No,Maybe,Definitely relevant"
+    page = open_page(browser, serve(None, "--labels", names), viewport=WIDE)
+    lines = """() => [...document.querySelectorAll('.decisions button > span')].map((name) => {
+        const text = name.lastChild;
+        const range = document.createRange();
+        return text.data.split(' ').map((word) => {
+            const start = text.data.indexOf(word);
+            range.setStart(text, start);
+            range.setEnd(text, start + word.length);
+            return range.getClientRects().length;
+        });
+    })"""
+    beside = """() => [...document.querySelectorAll('#bar button')].every((button) =>
+        button.scrollWidth <= button.clientWidth
+        && button.getBoundingClientRect().right <= document.documentElement.clientWidth)"""
+    for width in (1280, 800, 360, 320):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate(lines) == [[1], [1], [1, 1]], width
+        assert page.evaluate(beside), width
+    page.context.close()
+
+
+def test_buttons_of_history_are_below_the_text_in_a_narrow_window(browser, labelled):
+    page = open_page(browser, labelled, viewport={"width": 360, "height": 640})
+    show(page, "history")
+    page.locator("#history-status").select_option("relevant")
+    row = page.locator(".entries li", has=page.get_by_role("button", name="Change")).first
+    text = row.locator(".grow").bounding_box()
+    change, undo = (row.get_by_role("button", name=each).bounding_box() for each in BUTTONS)
+    assert change["y"] == undo["y"] >= text["y"] + text["height"]
+    assert change["x"] == text["x"]
+    page.context.close()
 
 
 def test_sweep_and_its_undo(page, labelled):

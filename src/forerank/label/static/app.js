@@ -21,7 +21,7 @@ const SCREENS = {
 };
 // Screens that only a project with several people needs.
 const FOR_TEAMS = new Set(["conflicts", "team"]);
-// Time that a notice without a problem stays, in milliseconds.
+// Time that a short message stays, in milliseconds.
 const NOTICE_TIME = 6000;
 // Time after which an unanswered decision is reported as not saved, in milliseconds; a reply
 // usually takes a few hundredths of a second, and a line that flickers would only distract.
@@ -84,7 +84,8 @@ class App {
     window.addEventListener("beforeunload", (event) => {
       // What is on its way needs no question: the outbox goes along when the page closes.
       const { outbox, saving } = this.store;
-      if (outbox.size && (saving.failed || outbox.unstored)) event.preventDefault();
+      const lost = outbox.size && (saving.failed || outbox.unstored);
+      if (lost || this.screens.settings.unsaved) event.preventDefault();
     });
     byId("menu").addEventListener("click", () => this.#menu());
     byId("skip-link").addEventListener("click", (event) => {
@@ -199,17 +200,26 @@ class App {
     setTimeout(() => line.remove(), NOTICE_TIME);
   }
 
-  /** Message that stays until it is closed. */
-  notice(text, kind = "problem") {
-    const line = h("div", { class: `notice ${kind}`, role: "alert" }, h("p", {}, text),
+  /**
+   * Message of a problem that stays until it is closed; one that is on screen is not repeated.
+   * With `untilAnswer` it goes away as soon as the server answers.
+   */
+  notice(text, { untilAnswer = false } = {}) {
+    const shown = [...byId("notices").querySelectorAll(".notice > p")];
+    if (shown.some((line) => line.textContent === text)) return;
+    const line = h("div",
+      { class: "notice problem", role: "alert", "data-until-answer": untilAnswer },
+      h("p", {}, text),
       h("button", { type: "button", class: "plain", onclick: () => line.remove() }, "Close"));
     byId("notices").append(line);
-    if (kind === "good") setTimeout(() => line.remove(), NOTICE_TIME);
   }
 
   #changed(what) {
     if (what === "blocked") this.#blocked();
     if (what === "refused") this.#refused();
+    if (what === "answered") {
+      for (const line of byId("notices").querySelectorAll("[data-until-answer]")) line.remove();
+    }
     if (what === "state") {
       this.applySettings();
       this.#drawNavigation();

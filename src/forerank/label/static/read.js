@@ -16,6 +16,8 @@ export class ReadScreen {
     this.words = false;
     /** Version of the model that knew no word of the record on screen, else null. */
     this.unknownTo = null;
+    /** Whether the server did not answer when it was asked for the words of the model. */
+    this.unanswered = false;
     this.criteria = false;
     this.actions = {
       skip: () => this.decide(null),
@@ -50,6 +52,7 @@ export class ReadScreen {
     if (what === "counts" && this.words && this.unknownTo !== null && version !== this.unknownTo) {
       this.refresh();
     }
+    if (what === "answered" && this.words && this.unanswered) this.refresh();
     if (what === "state") {
       this.highlighter = null;
       this.refresh();
@@ -107,6 +110,7 @@ export class ReadScreen {
       announce(`Record: ${record.title.slice(0, 300) || record.id}`);
     }
     this.drawn = record.id;
+    this.unanswered = false;
     if (this.words) this.#markModelWords(record.id);
   }
 
@@ -202,7 +206,9 @@ export class ReadScreen {
     try {
       ({ words } = await request(`api/weights?record=${id}`));
     } catch (error) {
-      this.app.notice(`The words of the model are not available: ${error.message}`);
+      this.unanswered = error.status === 0;
+      this.app.notice(`The words of the model are not available: ${error.message}`,
+        { untilAnswer: this.unanswered });
       return;
     }
     const record = this.store.current;
@@ -221,7 +227,8 @@ export class ReadScreen {
     const sorted = [...words].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
     return h("section", { class: "weights", "aria-label": "Words of the model" },
       h("h2", {}, "Words of the model"),
-      h("p", { class: "muted" }, "Weights of the model for words of this record: they raise (+) or lower (−) its score."),
+      h("p", { class: "muted" },
+        "Weights of the model for words of this record: they raise (+) or lower (−) its score."),
       h("ul", {}, sorted.slice(0, WORDS_SHOWN).map(({ word, weight }) =>
         h("li", { class: weight > 0 ? "model-plus" : "model-minus" }, h("bdi", {}, word),
           ` ${weight > 0 ? "+" : "−"}${Math.abs(weight).toPrecision(2)}`))));

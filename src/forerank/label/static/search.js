@@ -53,7 +53,7 @@ export class SearchScreen {
     root.replaceChildren(
       h("h1", {}, "Search"),
       h("div", { class: "filters" },
-        h("div", { class: "grow" }, h("label", { for: "query" }, "Words that all occur"), field),
+        h("div", { class: "grow" }, h("label", { for: "query" }, "Records with all of these words"), field),
         h("div", {}, h("label", { for: "status" }, "State"), states)),
       this.results.element);
     this.app.setBar([]);

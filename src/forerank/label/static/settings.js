@@ -16,6 +16,13 @@ export class SettingsScreen {
   constructor(app) {
     this.app = app;
     this.store = app.store;
+    /** Texts that are typed and not saved, by the id of their field: they outlast the screen. */
+    this.drafts = new Map();
+  }
+
+  /** Whether a text is typed and not saved. */
+  get unsaved() {
+    return this.drafts.size > 0;
   }
 
   show(root) {
@@ -62,7 +69,7 @@ export class SettingsScreen {
       onchange: () => this.#keep({ shortcuts: on.checked }) });
     this.keyProblem = h("p", { class: "problem", role: "alert" });
     return h("section", { "aria-labelledby": "keys" }, h("h2", { id: "keys" }, "Keys"),
-      h("label", { class: "choice" }, on, "Keys act without Ctrl or Alt"),
+      h("label", { class: "choice" }, on, "Use single keys as shortcuts"),
       this.#select("preset", "Set of keys", presets, mine.preset ?? "default", async (preset) => {
         await this.#keep({ preset, keys: {} });
         this.draw();
@@ -131,18 +138,24 @@ export class SettingsScreen {
     const { shared, project } = this.store.state;
     const area = (id, label, value, rows, help) => {
       const field = h("textarea", { id, rows, dir: "auto", "aria-describedby": help ? `${id}-help` : null });
-      field.value = value;
+      field.value = this.drafts.get(id) ?? value;
+      field.addEventListener("input", () => {
+        this.drafts.set(id, field.value);
+        this.#drawUnsaved();
+      });
       return [h("label", { for: id }, label), field,
         help ? h("p", { class: "muted", id: `${id}-help` }, help) : null];
     };
     const lines = (words) => (words ?? []).join("\n");
+    this.unsavedLine = h("p", { class: "problem", role: "status" });
+    this.#drawUnsaved();
     const form = h("form", {},
       area("relevant-words", "Words that speak for a record", lines(shared.relevant_words), 6,
         "One to a line. An asterisk at the end stands for any ending: random*."),
       area("irrelevant-words", "Words that speak against a record", lines(shared.irrelevant_words), 6),
       area("criteria", "Criteria", shared.criteria ?? "", 8),
       area("project-tags", "Tags", lines(shared.tags), 4, "One to a line."),
-      h("button", { class: "main" }, "Save"));
+      h("div", { class: "save-row" }, h("button", { class: "main" }, "Save"), this.unsavedLine));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = (id) => form.querySelector(`#${id}`).value;
@@ -157,11 +170,19 @@ export class SettingsScreen {
       project.team ? h("p", { class: "muted" }, "These hold for everyone in the project.") : null, form);
   }
 
+  #drawUnsaved() {
+    const text = this.unsaved ? "These texts are not saved yet" : "";
+    if (this.unsavedLine.textContent !== text) this.unsavedLine.textContent = text;
+  }
+
   async #saveShared(shared) {
+    const sent = new Map(this.drafts);
     try {
       await this.store.change({ shared });
-      this.app.say("Saved");
-      this.app.notice("Words, criteria and tags are saved.", "good");
+      // What was typed while the server answered is not saved yet.
+      for (const [id, text] of sent) if (this.drafts.get(id) === text) this.drafts.delete(id);
+      this.#drawUnsaved();
+      this.app.say("Words, criteria and tags are saved");
     } catch (error) {
       this.app.notice(`Not saved: ${error.message}`);
     }

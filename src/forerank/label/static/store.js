@@ -402,6 +402,7 @@ export class Store extends EventTarget {
       do await this.#exchange(); while (this.outbox.size);
       this.saving = { failed: 0, message: "" };
       for (const waiter of this.waiters.splice(0)) waiter.resolve();
+      this.#tell("answered");
     } catch (error) {
       this.#failed(error);
     } finally {
