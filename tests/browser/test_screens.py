@@ -243,7 +243,7 @@ def test_texts_that_are_not_saved_outlast_the_screen(page):
     show(page, "settings")
     assert page.locator("#criteria").input_value() == "Adults only."
     assert page.locator(".save-row").inner_text().split("\n")[-1].endswith("not saved yet")
-    # A reload would lose the text, so that the browser asks; the question is answered with "no".
+    # A reload would lose the text, so that the page has the browser ask.
     asks = "() => !window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
     assert page.evaluate(asks)
     page.locator("#criteria").fill(before)
