@@ -55,6 +55,7 @@ def test_journey_by_keyboard(browser, serve):
 
     # Search, and label out of turn.
     page.keyboard.press("/")
+    page.wait_for_function("() => document.activeElement.id === 'query'")
     with page.expect_response(lambda reply: "q=asthma&status=&" in reply.url):
         page.keyboard.type("asthma")
     with page.expect_response(lambda reply: "q=asthma&status=unread" in reply.url):
