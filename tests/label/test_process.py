@@ -189,7 +189,8 @@ def test_tls(table, tmp_path):
 def test_the_start_imports_neither_scikit_learn_nor_numba(table):
     code = (
         "import sys\n"
-        "from forerank.label.launch import make_page, open_project\n"
+        "from forerank.label.launch import open_project\n"
+        "from forerank.label.page import make_page\n"
         f"page = make_page(open_project({str(table)!r})[0])\n"
         "heavy = {'sklearn', 'numba', 'scipy', 'pandas'} & set(sys.modules)\n"
         "page.stop()\n"
