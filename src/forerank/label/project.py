@@ -143,6 +143,10 @@ class Project:
         try:
             self._db = _connect(self.path)
             self._check_format()
+        except sqlite3.Error as error:
+            _unlock(self._lock)
+            problem = f"the project cannot be written to ({error})"
+            raise ProjectFileError(self.path, problem) from None
         except BaseException:
             _unlock(self._lock)
             raise
@@ -405,7 +409,7 @@ def create_project(
         raise ProjectFileError(path, f"there is no folder {path.parent}; make it first")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with closing(_connect(part, path)) as db:
+        with closing(_connect(part)) as db:
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
             db.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
@@ -455,20 +459,16 @@ def _check_header(path: Path) -> None:
         raise ProjectFileError(path, _CUT)
 
 
-def _connect(path: Path, named: Path | None = None) -> sqlite3.Connection:
-    """A connection that writes; an error has the other name, if there is one."""
+def _connect(path: Path) -> sqlite3.Connection:
     options: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10}
-    connection = None
+    connection = sqlite3.connect(path, **options)
     try:
-        connection = sqlite3.connect(path, **options)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
-        problem = f"the project cannot be written to ({error})"
-        raise ProjectFileError(named or path, problem) from None
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
