@@ -227,9 +227,9 @@ def _too_many(
     from forerank.label.importing import LABEL_ARGUMENT
 
     place = "" if found.label_column is None else f" in the column {found.label_column!r}"
-    has = f"names for {len(names)}" if names else f"at most {_MOST_LABELS} labels"
-    problem = f"there are labels from 0 to {largest}{place}, and {has}; give a name for each label"
-    problem += ", name another column of labels, or take none"
+    n_possible = len(names or range(_MOST_LABELS))
+    problem = f"the largest label{place} is {largest}, and the labels of the project can be 0 to "
+    problem += f"{n_possible - 1}; correct them, name another column of labels, or take none"
     return DataFileError(file, problem, arguments=LABEL_ARGUMENT)
 
 

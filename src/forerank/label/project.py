@@ -28,7 +28,7 @@ __all__ = ["Event", "Model", "Person", "Project", "create_project"]
 FORMAT = 1
 # Identifies the file as a project, in the header of the database ("FRnk" in ASCII).
 _APPLICATION_ID = 0x46526E6B
-# Bytes of the header of an SQLite database, and the place of the identification in it.
+# Bytes of the header of an SQLite database, the place of the identification, and its beginning.
 _HEADER_BYTES, _APPLICATION_AT, _MAGIC = 100, slice(68, 72), b"SQLite format 3\x00"
 # Places of the bytes of a page (1 for 65,536) and of the number of pages in the header.
 _PAGE_SIZE_AT, _PAGES_AT = slice(16, 18), slice(28, 32)
@@ -143,12 +143,11 @@ class Project:
         try:
             self._db = _connect(self.path)
             self._check_format()
-        except sqlite3.Error as error:
+        except BaseException as error:
             _unlock(self._lock)
-            problem = f"the project cannot be written to ({error})"
-            raise ProjectFileError(self.path, problem) from None
-        except BaseException:
-            _unlock(self._lock)
+            if isinstance(error, sqlite3.Error):
+                problem = f"the project cannot be written to ({error})"
+                raise ProjectFileError(self.path, problem) from None
             raise
 
     def _check_format(self) -> None:
@@ -444,7 +443,6 @@ def _check_header(path: Path) -> None:
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
-        size = path.stat().st_size
     except OSError as error:
         raise ProjectFileError(path, f"cannot be read ({first_line(error)})") from None
     if header.startswith(_MAGIC) and len(header) < _HEADER_BYTES:
@@ -455,7 +453,8 @@ def _check_header(path: Path) -> None:
         raise ProjectFileError(path, "not a project file, but another SQLite database")
     page_size = int.from_bytes(header[_PAGE_SIZE_AT], "big")
     expected = (65_536 if page_size == 1 else page_size) * int.from_bytes(header[_PAGES_AT], "big")
-    if size < expected and not path.with_name(f"{path.name}-wal").exists():  # may have the rest
+    log = path.with_name(f"{path.name}-wal")  # may have the rest
+    if path.stat().st_size < expected and not log.exists():
         raise ProjectFileError(path, _CUT)
 
 
