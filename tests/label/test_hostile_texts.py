@@ -80,8 +80,9 @@ def test_search_notes_tags_and_names_take_any_text(service, client, text):
     reply = client.post("/api/events", {"events": events})
     assert reply.status == 200
     assert reply.json["refused"] == []
-    shared = {"shared": {"criteria": text}, "mine": {"theme": text}}
-    assert client.post("/api/settings", shared).status == 200
+    assert client.post("/api/settings", {"shared": {"criteria": text}}).status == 200
+    theme = {"mine": {"theme": f"x{text}"}}
+    assert client.post("/api/settings", theme).status == 400
     assert client.get("/api/history").status == 200
 
 

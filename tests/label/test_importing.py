@@ -121,3 +121,12 @@ def test_values_that_storage_does_not_take():
         pd.DataFrame({"title": ["a\x00b \ud800", b"by\xfftes"]}, dtype=object)
     )
     assert [record["title"] for record in records.fields] == ["a\ufffdb \ufffd", "by\ufffdtes"]
+
+
+def test_a_ris_file_that_is_cut_off_is_noted(tmp_path):
+    whole = RIS.format("x")
+    note = "the last record has no ER line; the file may be cut off"
+    assert note not in read(tmp_path, "a.ris", whole).notes
+    cut = read(tmp_path, "b.ris", whole[: whole.rindex("ER")])
+    assert note in cut.notes
+    assert len(cut.fields) == 2

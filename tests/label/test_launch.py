@@ -1,10 +1,15 @@
 """From files to projects: bad files leave nothing behind, second files keep labels."""
 
+import socket
+from contextlib import closing
+
+import numpy as np
 import pytest
 
 from forerank.exceptions import DataFileError, ProjectFileError
-from forerank.label import downloads
-from forerank.label.launch import add_file, make_page, open_project, project_path
+from forerank.label import downloads, network, views
+from forerank.label.launch import STRATEGIES, add_file, open_project, project_path
+from forerank.label.page import make_page
 from forerank.label.project import Project, create_project
 from forerank.label.service import Service
 from label_service import ask, label, write_csv
@@ -203,3 +208,148 @@ def test_a_port_that_is_taken(tmp_path):
     again = make_page(Project(project.path))  # the port of the last time
     assert again._socket.getsockname()[1] == port
     again.stop()
+
+
+# --- Adding again, duplicates, columns ---
+
+
+def test_a_file_is_added_once(tmp_path):
+    first = write_csv(tmp_path / "a.csv", titles(3))
+    more = {"title": ["Title number 2", "A new one"], "abstract": ["x", "y"]}
+    second = write_csv(tmp_path / "b.csv", more)
+    project, _ = open_project(first)
+    with project.transaction():
+        project.begin_audit(0, np.arange(1, 4))
+    assert any("audit has ended" in note for note in add_file(project, second))
+    assert project.audit() is None
+    with project.transaction():
+        project.begin_audit(0, np.arange(1, 5))
+    before = project.n_records, project.n_duplicates, project.settings()
+    for file in (second, first, write_csv(tmp_path / "c.csv", more)):
+        assert add_file(project, file) == [
+            f"{file} is in the project already and was not added again"
+        ]
+    assert (project.n_records, project.n_duplicates, project.settings()) == before
+    assert before[:2] == (4, 1)
+    # Another file without a new record or label leaves the audit as it is.
+    add_file(project, write_csv(tmp_path / "d.csv", {"title": ["A new one"], "abstract": ["z"]}))
+    assert project.n_duplicates == 2
+    assert project.audit().tolist() == [1, 2, 3, 4]
+    project.close()
+
+
+def test_duplicates_within_the_first_file_are_set_aside(tmp_path):
+    columns = {
+        "title": ["One thing", "Another", "one THING.", "Third", "Another"],
+        "abstract": list("abcde"),
+        "included": ["", "0", "1", "", "1"],
+    }
+    project, notes = open_project(write_csv(tmp_path / "a.csv", columns))
+    assert "2 duplicates (doi or title) set aside" in notes
+    assert (project.n_records, project.n_duplicates) == (3, 2)
+    assert project.known_labels().tolist() == [1, 0, -1]  # the first label that is given
+    project.close()
+
+
+def test_rows_of_a_table_with_an_equal_text_are_no_duplicates(tmp_path):
+    columns = {"job": ["sales person", "sales person", "tax clerk"], "age": ["1", "2", "3"]}
+    project, _ = open_project(write_csv(tmp_path / "a.csv", columns))
+    assert (project.n_records, project.n_duplicates) == (3, 0)
+    project.close()
+    path = write_csv(tmp_path / "b.csv", columns)
+    project, _ = open_project(path, roles={"title": "job"})
+    assert (project.n_records, project.n_duplicates) == (2, 1)
+    project.close()
+
+
+def test_columns_of_an_added_file(tmp_path):
+    project, _ = open_project(write_csv(tmp_path / "a.csv", titles(3)))
+    columns = {"name": ["First words", "Second words"], "other": ["u v", "w x"], "kept": ["1", "0"]}
+    path = write_csv(tmp_path / "b.csv", columns)
+    add_file(project, path, {"label": "kept"}, {"title": "other"})
+    assert [each["title"] for each in project.records_by_role()][3:] == ["u v", "w x"]
+    assert project.known_labels().tolist() == [-1, -1, -1, 1, 0]
+    project.close()
+
+
+def test_a_column_of_labels_that_is_not_taken_is_neither_shown_nor_ranked_by(tmp_path):
+    columns = {"size": ["1", "2"], "included": ["1", "0"]}
+    path = write_csv(tmp_path / "a.csv", columns)
+    service, notes = opened(path, read={"label": ""})
+    assert any("'included' looks like a column of labels" in note for note in notes)
+    assert service.settings["columns"]["others"] == ["size"]
+    (record,) = ask(service, views.records, service, [1], 1)
+    assert record["fields"] == [["size", "1"]]
+    assert service.counts(1)["read"] == 0
+    service.close()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "ris"])
+def test_the_smallest_relevant_grade_of_an_export_is_kept(tmp_path, suffix):
+    path = write_csv(tmp_path / "a.csv", titles(4))
+    service, notes = opened(path, labels=["No", "Maybe", "Yes"], threshold=2)
+    assert not any("smallest relevant" in note for note in notes)
+    for record, grade in ((1, 1), (2, 0), (3, 2)):
+        label(service, 1, record, grade)
+    taken = ask(service, downloads.snapshot, service, 1, suffix)
+    with (tmp_path / f"b.{suffix}").open("wb") as file, closing(service.project.reader()) as db:
+        downloads.write(taken, suffix, db, file)
+    service.close()
+    service, notes = opened(tmp_path / f"b.{suffix}")
+    assert "grades from 2 on are relevant" in notes
+    assert service.settings["threshold"] == 2
+    assert service.counts(1)["relevant"] == 1
+    assert service.decisions.label.tolist() == [1, 0, 2, -1]
+    service.close()
+
+
+def test_grades_without_a_smallest_relevant_one_are_noted(tmp_path):
+    path = write_csv(tmp_path / "a.csv", titles(3) | {"relevance": ["0", "1", "2"]})
+    service, notes = opened(path)
+    assert any("grades from 1 on are relevant; give" in note for note in notes)
+    service.close()
+
+
+def test_labels_without_names(tmp_path):
+    path = write_csv(tmp_path / "a.csv", titles(3) | {"included": ["0", "31", ""]})
+    with pytest.raises(DataFileError, match=r"a\.csv: .* column 'included' is 31, ") as error:
+        open_project(path)
+    assert "label" in error.value.arguments
+    assert not project_path(path).exists()
+
+
+def test_fixed_settings_of_a_project(tmp_path):
+    path = write_csv(tmp_path / "a.csv", titles(3))
+    open_project(path)[0].close()
+    with pytest.raises(ProjectFileError, match="its labels cannot change"):
+        open_project(path, labels=["No", "Maybe", "Yes"])
+    with pytest.raises(ValueError, match="give 1 to 1"):
+        open_project(path, threshold=2)
+
+
+def test_the_names_of_strategies():
+    from forerank.active.strategies import STRATEGIES as known
+
+    assert set(STRATEGIES) == set(known)
+
+
+# --- Hosts ---
+
+
+def test_all_addresses_print_one_that_others_reach(monkeypatch):
+    class Asking(socket.socket):
+        def getsockname(self):
+            return "198.51.100.7", 5
+
+        def connect(self, address):
+            assert address[0] == "192.0.2.1"
+
+    with monkeypatch.context() as patch:
+        patch.setattr(network.socket, "socket", Asking)
+        assert network.names_of("0.0.0.0")[0] == "198.51.100.7"
+    monkeypatch.setattr(Asking, "getsockname", lambda self: ("127.0.0.1", 5))
+    with monkeypatch.context() as patch:
+        patch.setattr(network.socket, "socket", Asking)
+        assert network.address_for_others("0.0.0.0") is None
+    assert network.address_for_others("lab.example.org") == "lab.example.org"
+    assert network.names_of("127.0.0.1") == ["127.0.0.1", "localhost"]

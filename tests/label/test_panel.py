@@ -142,3 +142,14 @@ def test_the_curve_falls_and_the_estimate_is_no_guarantee(path):
         assert recalls == sorted(recalls, reverse=True)
         assert made["estimate"] is None  # there is no model
         assert len(made["certificate"]) >= 4
+
+
+def test_sentences_of_the_certificate(path):
+    with service_of(path, 4) as service:
+        read_in_turn(service, [1, None])
+        lines = report(service)["certificate"]
+        assert lines[0] == "Of 4 records, 1 was read and 1 is relevant; 3 are unread."
+        assert any("takes skipped ones for relevant and not found" in line for line in lines)
+        read_in_turn(service, [1, 0])
+        lines = report(service)["certificate"]
+        assert lines[0] == "Of 4 records, 3 were read and 2 are relevant; 1 is unread."

@@ -158,6 +158,35 @@ def test_options_that_cannot_be_are_one_line(table, arguments, message):
     assert {path.name for path in table.parent.iterdir()} == {"made.csv"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--certfile", "none.pem", "--keyfile", "none.pem"], "none.pem"),
+        (["--host", "192.0.2.1", "--team", "A,B", "--unprotected", "--quiet"], "cannot listen on"),
+    ],
+)
+def test_a_start_that_fails_leaves_no_project(table, arguments, message):
+    result = run(table, *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr.splitlines()[-1]
+    assert {path.name for path in table.parent.iterdir()} == {"made.csv"}
+
+
+def test_options_of_columns_and_names_of_options(table, tmp_path):
+    server = Server(table)
+    server.close()
+    server = Server(table, "--title", "abstract")
+    server.close()
+    assert "count when a project is made or a file is added" in server.log.read_text()
+    other = write_table(tmp_path / "other.csv", made_records(5, 1, n_sentences=1))
+    result = run(other, "--project", table.with_name("made.forerank-project"))
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "(--add FILE, --project PATH)" in result.stderr
+    graded = tmp_path / "graded.csv"
+    graded.write_text("title,included\nOne thing,31\nAnother thing,perhaps so\n")
+    assert "--label COLUMN, or '' for none" in run(graded).stderr
+
+
 def test_a_missing_file_is_one_line(tmp_path):
     result = run(tmp_path / "none.csv")
     assert result.returncode == 2
@@ -189,7 +218,8 @@ def test_tls(table, tmp_path):
 def test_the_start_imports_neither_scikit_learn_nor_numba(table):
     code = (
         "import sys\n"
-        "from forerank.label.launch import make_page, open_project\n"
+        "from forerank.label.launch import open_project\n"
+        "from forerank.label.page import make_page\n"
         f"page = make_page(open_project({str(table)!r})[0])\n"
         "heavy = {'sklearn', 'numba', 'scipy', 'pandas'} & set(sys.modules)\n"
         "page.stop()\n"

@@ -277,3 +277,30 @@ def test_sessions(project):
     with project.transaction():
         project.remove_session("x")
     assert (project.session("x", "link"), project.session("y", "cookie")) == (None, 1)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_project_that_is_cut_off_is_damaged(project, share):
+    with project.transaction():
+        project.add_records([("a.csv", "t" * 500, *[""] * 5, "{}", "", -1)] * 200)
+    project.close()
+    data = project.path.read_bytes()
+    for size in (50, int(share * len(data)), len(data) - 1):
+        project.path.write_bytes(data[:size])
+        with pytest.raises(ProjectFileError, match="damaged"):
+            Project(project.path)
+    project.path.write_bytes(data)
+    Project(project.path).close()
+
+
+def test_a_folder_that_cannot_be_written_is_reported_by_the_name_of_the_project(
+    tmp_path, monkeypatch
+):
+    def refuse(*_, **__):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    with pytest.raises(ProjectFileError, match="cannot be made") as error:
+        create_project(tmp_path / "a.forerank-project", {})
+    assert str(error.value).startswith(f"{tmp_path / 'a.forerank-project'}:")
+    assert ".part" not in str(error.value)

@@ -138,7 +138,10 @@ def test_a_link_is_opened_once_and_gives_a_cookie_that_scripts_and_sites_cannot_
     cookie = reply.headers["set-cookie"]
     assert all(part in cookie for part in ("HttpOnly", "SameSite=Strict", "Path=/"))
     assert client.get("/api/state").status == 200
-    assert client.get(f"/?token={token}").status == 403
+    assert client.get(f"/?token={token}", cookie=None).status == 403
+    again = client.get(f"/?token={token}")  # a browser with the cookie goes on to the page
+    assert (again.status, again.body) == (200, reply.body)
+    assert "set-cookie" not in again.headers
     assert (
         client.get("/api/state", cookie=f"forerank_{service.settings['id']}={token}").status == 403
     )

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forerank.exceptions import ProjectFileError
-from forerank.label import views
+from forerank.label import trainer, views
 from forerank.label.assignments import LEASE_SECONDS, Assignments
 from forerank.label.decisions import Decisions
 from forerank.label.project import Event, Project
 from forerank.label.service import Service
+from forerank.label.trainer import PREPARING
+from forerank.label.writer import Refusal
 from label_service import ask, event, label, made_frame, made_project, send, service_of
 
 
@@ -228,3 +230,47 @@ def test_a_commit_that_fails_is_not_acknowledged(path, monkeypatch):
         monkeypatch.setattr(service.project, "transaction", original)
         assert ask(service, service.counts, 1)["read"] == 0
         assert send(service, 1, made)["counts"]["read"] == 1
+
+
+def test_settings_that_are_none_change_nothing(path):
+    good = {"theme": "dark", "size": "20", "preset": "rayyan", "keys": {"relevant": "x"}}
+    with service_of(path) as service:
+        ask(service, service.set_settings, 1, {"mine": good | {"shortcuts": False}})
+        before = ask(service, service.state, 1)["mine"]
+        for body in (
+            {"mine": {"theme": "<b>"}}, {"mine": {"colour": "dark"}}, {"mine": []},
+            {"mine": {"size": 20}}, {"mine": {"keys": {"relevant": 1}}}, {"yours": {}},
+            {"mine": {"shortcuts": "no"}}, {"mine": {"theme": ["dark"]}},
+            {"mine": {"theme": "light"}, "shared": {"criteria": 1}},
+        ):  # fmt: skip
+            with pytest.raises(Refusal):
+                ask(service, service.set_settings, 1, body)
+        assert ask(service, service.state, 1)["mine"] == before
+
+
+def test_a_stored_ranking_is_in_use_while_the_ranker_is_prepared(path):
+    class Preparing:
+        message, is_training = PREPARING, True
+
+        def close(self):
+            pass
+
+    with service_of(path, 3) as service:
+        service.trainer = Preparing()
+        assert service.model_state()["message"] == PREPARING
+        arrays = np.array([0.3, 0.2, 0.1]), np.array([1, 2, 3])
+        ask(service, service._install_model, 2, *arrays, [])
+        assert service.model_state()["message"] == ""
+        assert service.model_state()["state"] == "ready"
+
+
+def test_a_worker_that_cannot_start_is_reported(path, monkeypatch):
+    monkeypatch.setattr(trainer, "run", print)  # ends at once
+    made = trainer.Trainer(path, {}, lambda *_: None)
+    for _ in range(600):
+        if made.message != PREPARING:
+            break
+        time.sleep(0.05)
+    assert "could not be started" in made.message
+    assert not made.is_training
+    made.close()

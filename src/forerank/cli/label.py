@@ -21,6 +21,21 @@ EPILOG = (
     + "Decisions are kept in one file, NAME.forerank-project; the same command opens it again. "
     "Ctrl-C ends the program."
 )
+# Options by the words with which the library speaks of them.
+_OPTIONS = {
+    "to it, or choose another project": "--add FILE",
+    "choose another project": "--project PATH",
+    "make a new project": "--project PATH",
+    "needs a team": "--team NAMES",
+    "give the smallest relevant grade": "--relevant-from GRADE",
+}
+_NOT_READ = (
+    "the project was made before, and no file was read: --label, --title, --abstract, --encoding "
+    "and --delimiter count when a project is made or a file is added"
+)
+_NO_ADDRESS = (
+    "note: no address of this machine was found under which others reach it; pass --host ADDRESS"
+)
 _UNPROTECTED = (
     "note: without TLS, everyone on the network can read the records, the links and the decisions; "
     "give a certificate and its key"
@@ -98,38 +113,35 @@ def label(
     A ranker learns from each label. The page says how many relevant records may be missing, and
     when one may stop. It is served to this machine only, unless --host says otherwise.
     """
-    from forerank.label.launch import MODES, add_file, open_page, open_project
+    from forerank.label.launch import project_path
+    from forerank.label.network import check_place
+    from forerank.label.page import open_page
 
-    if mode is not None and mode not in MODES:
-        raise ValueError(f"the mode is {mode!r}; choose {' or '.join(MODES)}")
     people = _names(team)
     _check_network(host, people, certfile, keyfile, unprotected=unprotected)
-    _check_strategy(strategy)
-    read = {"encoding": encoding, "delimiter": delimiter, "label": label_column}
-    roles = {"title": title, "abstract": abstract}
-    opened, notes = open_project(
-        file,
-        project,
-        team=people,
-        read=read,
-        roles={role: column for role, column in roles.items() if column is not None},
-        strategy=strategy,
-        target=target_recall,
-        confidence=confidence,
-        mode=mode,
-        labels=_names(labels) or None,
-        threshold=relevant_from,
-        seed=seed,
-    )
-    try:
-        for each in add or []:
-            notes += add_file(opened, each, {"encoding": encoding, "delimiter": delimiter})
-    except BaseException:
-        opened.close()
-        raise
-    for note in [] if quiet else notes:
-        echo(f"note: {note}", err=True)
     tls = {"certfile": certfile, "keyfile": keyfile}
+    columns = {"title": title, "abstract": abstract}
+    options: dict[str, dict[str, Any]] = {
+        "read": {"encoding": encoding, "delimiter": delimiter, "label": label_column},
+        "roles": {role: column for role, column in columns.items() if column is not None},
+    }
+    settings = {
+        "strategy": strategy,
+        "target": target_recall,
+        "confidence": confidence,
+        "mode": mode,
+        "labels": _names(labels) or None,
+        "threshold": relevant_from,
+        "seed": seed,
+    }
+    is_read = bool(add) or not project_path(file, project).exists()
+    given = any(value is not None for value in (*options["read"].values(), title, abstract))
+    check_place(host, port, **tls)
+    opened, notes = _opened(file, project, people, options, settings, add or [])
+    if given and not is_read:
+        notes.append(_NOT_READ)
+    for note in [] if quiet else notes:
+        echo(f"note: {_with_options(note)}", err=True)
     with open_page(opened, host=host, port=port, **tls) as page:
         _announce(page, browser=not no_browser, team=bool(people))
         _serve(page)
@@ -141,17 +153,42 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _check_strategy(strategy: str | None) -> None:
-    known = ("greedy", "random", "uncertain", "entropy", "diverse", "lossmin", "pairlossmin")
-    if strategy is not None and strategy not in known:
-        raise ValueError(f"there is no strategy {strategy!r}; choose {', '.join(known)}")
+def _opened(
+    file: Path,
+    project: Path | None,
+    people: list[str],
+    options: dict[str, dict[str, Any]],
+    settings: dict[str, Any],
+    added: list[Path],
+) -> tuple[Any, list[str]]:
+    """The project with the files that are added, and notes."""
+    from forerank.exceptions import ProjectFileError
+    from forerank.label.launch import add_file, open_project
+
+    try:
+        opened, notes = open_project(file, project, team=people, **options, **settings)
+    except ProjectFileError as error:
+        raise ValueError(_with_options(str(error))) from None
+    try:
+        for each in added:
+            notes += add_file(opened, each, **options)
+    except BaseException:
+        opened.close()
+        raise
+    return opened, notes
+
+
+def _with_options(text: str) -> str:
+    """A sentence of the library with the options of the command that it speaks of."""
+    shown = [option for words, option in _OPTIONS.items() if words in text]
+    return f"{text} ({', '.join(shown)})" if shown else text
 
 
 def _check_network(
     host: str, people: list[str], certfile: Any, keyfile: Any, *, unprotected: bool
 ) -> None:
     """An error where other machines would be served without the protection they need."""
-    from forerank.label.launch import is_loopback
+    from forerank.label.network import address_for_others, is_loopback
 
     if (certfile is None) != (keyfile is None):
         raise ValueError("TLS needs both a certificate and its key: --certfile and --keyfile")
@@ -166,6 +203,8 @@ def _check_network(
         )
     if certfile is None:
         echo(_UNPROTECTED, err=True)
+    if address_for_others(host) is None:
+        echo(_NO_ADDRESS, err=True)
 
 
 def _announce(page: Any, *, browser: bool, team: bool) -> None:

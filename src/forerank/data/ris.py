@@ -47,17 +47,18 @@ def is_ris_tag(name: str) -> bool:
 def parse_ris(text: str) -> Entries:
     """The records of a RIS file, by tag, in the order of the file.
 
-    A record without ER ends where the next TY begins; one without TY is kept as a generic one.
-    Lines outside of records are skipped, and a note names them. A file without any TY line is an
-    error.
+    A record without ER ends where the next TY begins, or with the file, which a note says; one
+    without TY is kept as a generic one. Lines outside of records are skipped, and a note names
+    them. A file without any TY line is an error.
     """
     lines = [line.lstrip("\ufeff") for line in text.split("\n")]  # marks of files that were joined
     _check_first_line(lines)
     reader = _Reader()
     for number, line in enumerate(lines, 1):
         reader.read(number, line)
-    reader.end_record()
     notes = []
+    if reader.is_open:
+        notes.append("the last record has no ER line; the file may be cut off")
     if reader.untyped:
         has = "record has" if len(reader.untyped) == 1 else "records have"
         count, lines_named = f"{len(reader.untyped):,} {has}", named_lines(reader.untyped)
@@ -147,6 +148,11 @@ class _Reader:
             self._values.append([line])
         else:
             self._values[-1].append(line)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last record has not ended."""
+        return self._record is not None
 
     def end_record(self) -> None:
         self._record = None

@@ -17,7 +17,7 @@ from forerank.data.readers import check_columns, file_kind, read_strings, read_t
 from forerank.exceptions import DataFileError
 from forerank.label.cells import LABEL_NAME, STATUS_NAME, is_exported, unguarded
 from forerank.label.duplicates import duplicates
-from forerank.label.keywords import noted_label, without_label
+from forerank.label.keywords import keyword_status, noted_label, without_label
 
 __all__ = [
     "ROLES",
@@ -99,6 +99,8 @@ _NO_LABEL = {
         "?",
     ),
 }
+# What an error of labels suggests: another column of them, or none.
+LABEL_ARGUMENT = {"label": "COLUMN, or '' for none"}
 # Largest grade; a larger number is a quantity or an id.
 _LARGEST_GRADE = 31
 # Different values of a column that an error lists.
@@ -123,6 +125,10 @@ class ImportedRecords:
     labels : list of int
         Of each record: -1 without a label, 0 irrelevant, 1 relevant; or grades.
     label_column : str or None
+    unused_label : str or None
+        A column that looks like one of labels, where none was to be taken.
+    threshold : int or None
+        The smallest relevant grade, where an earlier export tells it.
     notes : list of str
         Sentences for people: columns found, labels taken over, entries skipped.
     """
@@ -132,11 +138,19 @@ class ImportedRecords:
     labels: list[int]
     label_column: str | None
     notes: list[str] = field(default_factory=list)
+    unused_label: str | None = None
+    threshold: int | None = None
 
-    def by_role(self) -> list[dict[str, str]]:
-        """The records by role, as `duplicates` takes them."""
-        items = self.roles.items()
-        return [{role: record.get(name, "") for role, name in items} for record in self.fields]
+    def by_role(self, *, only_named: bool = False) -> list[dict[str, str]]:
+        """The records by role, as `duplicates` takes them; on request without a title that is none
+        by the name of its column, such as the first text of a table.
+        """
+        items = dict(self.roles)
+        if only_named and _plain_name(items.get("title", "")) not in ROLES["title"]:
+            items.pop("title", None)
+        return [
+            {role: record.get(name, "") for role, name in items.items()} for record in self.fields
+        ]
 
 
 def read_records(
@@ -203,17 +217,27 @@ def _imported(
     rows = zip(*(texts[name] for name in kept), strict=True)
     fields = [dict(zip(kept, row, strict=True)) for row in rows]
     label_column, labels = _label_column(texts, label, path), [UNLABELLED] * n_records
+    threshold = None
     if label_column is not None:
         labels = _labels(texts[label_column], label_column, path)
+        if label_column == LABEL_NAME:
+            threshold = _threshold(labels, texts.get(STATUS_NAME, []))
     elif label is None:
+        statuses = [keyword_status(record.get("KW", "")) for record in fields]
         labels = _labels_in_texts(fields)
-    roles = find_roles({name: texts[name] for name in fields[0] if name != label_column})
+        threshold = _threshold(labels, statuses)
+    unused = _label_column(texts, None, path) if label == "" else None
+    apart = (label_column, unused)
+    roles = find_roles({name: texts[name] for name in fields[0] if name not in apart})
     notes = [counted(n_records, "record"), *notes, *_role_notes(roles, kept)]
     if label_column is not None or any(label != UNLABELLED for label in labels):
         notes.append(_label_note(labels, label_column))
     if earlier:
         notes.append(f"columns of an earlier export left out: {listed(earlier)}")
-    return ImportedRecords(fields, roles, labels, label_column, notes + _id_notes(texts))
+    if unused is not None:
+        notes.append(f"{unused!r} looks like a column of labels; it is not shown and not ranked by")
+    notes += _id_notes(texts)
+    return ImportedRecords(fields, roles, labels, label_column, notes, unused, threshold)
 
 
 def _text(value: Any) -> str:
@@ -327,7 +351,7 @@ def _labels(values: Sequence[str], column: str, path: Any) -> list[int]:
         problem += (
             "excluded, or grades are expected: correct them, or name another column of labels"
         )
-        raise DataFileError(path, problem)
+        raise DataFileError(path, problem, arguments=LABEL_ARGUMENT)
     return [known[value] for value in values]  # type: ignore[misc]
 
 
@@ -360,6 +384,17 @@ def _labels_in_texts(fields: list[dict[str, str]]) -> list[int]:
         for record in fields:
             del record["KW"]
     return labels
+
+
+def _threshold(labels: Sequence[int], statuses: Sequence[str]) -> int | None:
+    """The smallest relevant grade, by the status of each record in an export; None without any."""
+    pairs = [(label, status) for label, status in zip(labels, statuses, strict=False) if label >= 0]
+    relevant = [label for label, status in pairs if status == "relevant"]
+    irrelevant = max((label for label, status in pairs if status == "irrelevant"), default=-1)
+    if not relevant and irrelevant < 0:
+        return None
+    smallest = min(relevant, default=irrelevant + 1)
+    return smallest if smallest > max(irrelevant, 0) else None
 
 
 def _label_note(labels: Sequence[int], column: str | None) -> str:

@@ -6,7 +6,7 @@ import re
 
 from forerank.data.ris import SEPARATOR
 
-__all__ = ["label_keyword", "noted_label", "without_label"]
+__all__ = ["keyword_status", "label_keyword", "noted_label", "without_label"]
 
 _KEYWORD = re.compile(r"forerank: (relevant|irrelevant|skipped|conflict)(?:, grade (\d+))?")
 
@@ -46,6 +46,18 @@ def label_keyword(status: str, label: int | None) -> str:
     usual = {"relevant": 1, "irrelevant": 0}.get(status)
     grade = "" if label is None or label < 0 or label == usual else f", grade {label}"
     return f"forerank: {status}{grade}"
+
+
+def keyword_status(keywords: str) -> str:
+    """The status that `label_keyword` has written among keywords, or "".
+
+    Examples
+    --------
+    >>> keyword_status("adult; forerank: irrelevant, grade 1"), keyword_status("adult")
+    ('irrelevant', '')
+    """
+    found = (_KEYWORD.fullmatch(keyword) for keyword in keywords.split(SEPARATOR))
+    return next((match[1] for match in found if match is not None), "")
 
 
 def without_label(keywords: str) -> tuple[str, int | None]:

@@ -254,13 +254,18 @@ def _audit(taken: Snapshot) -> dict[str, Any] | None:
     }
 
 
+def _verb(n: int, one: str = "is", many: str = "are") -> str:
+    """A number with the verb that follows it."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
 def _certificate(taken: Snapshot, made: dict[str, Any]) -> list[str]:
     """Sentences to print."""
     bound, settings = made["bound"], taken.settings
     how = "the rest in a random order" if taken.audit is not None else "in the order of a ranking"
     lines = [
-        f"Of {counted(made['n_records'], 'record')}, {made['read']:,} were read and "
-        f"{made['found']:,} are relevant; {made['unread']:,} are unread.",
+        f"Of {counted(made['n_records'], 'record')}, {_verb(made['read'], 'was', 'were')} read and "
+        f"{_verb(made['found'])} relevant; {_verb(made['unread'])} unread.",
         f"{bound['sentence']} Target and confidence were set before the reading began.",
         f"Assumption: {bound['assumption']}",
         f"Records were read {how} (strategy {settings['strategy']!r}, seed {settings['seed']}), "
@@ -269,7 +274,8 @@ def _certificate(taken: Snapshot, made: dict[str, Any]) -> list[str]:
     if made["skipped"] or made["undecided"]:
         lines.append(
             f"Skipped: {made['skipped']:,}; in conflict or with one of two readers: "
-            f"{made['undecided']:,}. These count as unread."
+            f"{made['undecided']:,}. They are among the unread records; the bound takes skipped "
+            "ones for relevant and not found, and counts labels up to the first undecided one."
         )
     if made["known"]:
         lines.append(

@@ -28,8 +28,11 @@ __all__ = ["Event", "Model", "Person", "Project", "create_project"]
 FORMAT = 1
 # Identifies the file as a project, in the header of the database ("FRnk" in ASCII).
 _APPLICATION_ID = 0x46526E6B
-# Bytes of the header of an SQLite database, and the place of the identification in it.
-_HEADER_BYTES, _APPLICATION_AT = 100, slice(68, 72)
+# Bytes of the header of an SQLite database, the place of the identification, and its beginning.
+_HEADER_BYTES, _APPLICATION_AT, _MAGIC = 100, slice(68, 72), b"SQLite format 3\x00"
+# Places of the bytes of a page (1 for 65,536) and of the number of pages in the header.
+_PAGE_SIZE_AT, _PAGES_AT = slice(16, 18), slice(28, 32)
+_CUT = "the project is damaged: the file is cut off; use a copy of it"
 _SCHEMA = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE record (
@@ -62,6 +65,7 @@ CREATE TABLE model (
     made REAL NOT NULL, scores BLOB NOT NULL, ranking BLOB NOT NULL, words TEXT NOT NULL) STRICT;
 """
 _INSERT_RECORD = f"INSERT INTO record VALUES (NULL, {', '.join('?' * 10)})"
+_INSERT_DUPLICATE = "INSERT INTO duplicate VALUES (NULL, ?, ?, ?)"
 # Columns of `record` that the page shows apart from the other fields.
 ROLES = ("title", "abstract", "authors", "year", "doi", "url")
 
@@ -139,8 +143,11 @@ class Project:
         try:
             self._db = _connect(self.path)
             self._check_format()
-        except BaseException:
+        except BaseException as error:
             _unlock(self._lock)
+            if isinstance(error, sqlite3.Error):
+                problem = f"the project cannot be written to ({error})"
+                raise ProjectFileError(self.path, problem) from None
             raise
 
     def _check_format(self) -> None:
@@ -222,7 +229,7 @@ class Project:
 
     def add_duplicates(self, rows: Iterable[tuple[int, str, str]]) -> None:
         """Keep records that are not read again: (number of the first one, source, fields)."""
-        self._db.executemany("INSERT INTO duplicate VALUES (NULL, ?, ?, ?)", rows)
+        self._db.executemany(_INSERT_DUPLICATE, rows)
 
     def take_over(self, record: int, label: int) -> None:
         """The label of a duplicate becomes that of a record without a known one."""
@@ -386,10 +393,11 @@ def create_project(
     settings: Mapping[str, Any],
     *,
     records: Iterable[tuple] = (),
+    duplicates: Iterable[tuple[int, str, str]] = (),
     people: Iterable[str] = (),
 ) -> Project:
-    """A new project file with settings, rows of records (`Project.add_records`) and names of
-    people, of whom the first is the owner.
+    """A new project file with settings, rows of records (`Project.add_records`) and of duplicates
+    (`Project.add_duplicates`), and names of people, of whom the first is the owner.
 
     It is made under another name and renamed when complete.
     """
@@ -410,6 +418,7 @@ def create_project(
             db.executemany("INSERT INTO setting VALUES (?, ?)", rows)
             db.executemany("INSERT INTO person (name, role) VALUES (?, ?)", roles)
             db.executemany(_INSERT_RECORD, records)
+            db.executemany(_INSERT_DUPLICATE, duplicates)
             db.execute("COMMIT")
         part.replace(path)
     except (OSError, sqlite3.Error) as error:
@@ -436,24 +445,29 @@ def _check_header(path: Path) -> None:
             header = file.read(_HEADER_BYTES)
     except OSError as error:
         raise ProjectFileError(path, f"cannot be read ({first_line(error)})") from None
-    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\x00"):
+    if header.startswith(_MAGIC) and len(header) < _HEADER_BYTES:
+        raise ProjectFileError(path, _CUT)
+    if not header.startswith(_MAGIC):
         raise ProjectFileError(path, "not a project file; give the one that forerank label made")
     if int.from_bytes(header[_APPLICATION_AT], "big") != _APPLICATION_ID:
         raise ProjectFileError(path, "not a project file, but another SQLite database")
+    page_size = int.from_bytes(header[_PAGE_SIZE_AT], "big")
+    expected = (65_536 if page_size == 1 else page_size) * int.from_bytes(header[_PAGES_AT], "big")
+    log = path.with_name(f"{path.name}-wal")  # may have the rest
+    if path.stat().st_size < expected and not log.exists():
+        raise ProjectFileError(path, _CUT)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     options: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10}
-    connection = None
+    connection = sqlite3.connect(path, **options)
     try:
-        connection = sqlite3.connect(path, **options)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
-        raise ProjectFileError(path, f"the project cannot be written to ({error})") from None
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

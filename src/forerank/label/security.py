@@ -44,6 +44,8 @@ _REFUSED = (
     b"<h1>This page needs its link</h1><p>The session has ended, or the link was opened before. "
     b"Start the program again, which prints a new link, or ask the owner of the project.</p>"
 )
+# The same for a link; a browser sends no cookie with a link in a mail, but with this one.
+_USED = _REFUSED + b'<p>This browser opened it before? <a href="/">Open the project</a></p>'
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -149,11 +151,11 @@ class Guard:
         if problem is not None:
             await _answer(send_guarded, *problem)
             return
+        person = self._sessions.person(headers.cookie(self._cookie))
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if scope["path"] == "/" and scope["method"] == "GET" and token:
-            await self._open(token[0], send_guarded)
+            await self._open(token[0], person, send_guarded)
             return
-        person = self._sessions.person(headers.cookie(self._cookie))
         if person is None:
             is_page = scope["path"] == "/"
             await _answer(send_guarded, 403, _REFUSED if is_page else "this page needs its link")
@@ -189,10 +191,11 @@ class Guard:
             return 415, "the content type must be application/json"
         return None
 
-    async def _open(self, token: str, send: Send) -> None:
+    async def _open(self, token: str, person: int | None, send: Send) -> None:
         cookie = await self._open_link(token)
-        if cookie is None:
-            await _answer(send, 403, _REFUSED)
+        if cookie is None:  # the link was used, perhaps by this browser
+            status, page = (403, _USED) if person is None else (200, _OPENED)
+            await _answer(send, status, page)
             return
         age = _COOKIE_DAYS * _SECONDS_PER_DAY
         value = f"{self._cookie}={cookie}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from forerank.label import panel, views
 from forerank.label.assignments import Assignments
 from forerank.label.decisions import CONFLICT, DECIDED, SKIPPED, Decisions
 from forerank.label.project import Event, Model, Person, Project
-from forerank.label.trainer import Trainer
+from forerank.label.trainer import PREPARING, Trainer
 from forerank.label.writer import Refusal, Writer
 
 __all__ = ["Service"]
@@ -120,12 +121,13 @@ class Service:
             self.trainer.submit(changes, self.decisions.label)
 
     def _receive_model(self, *parts: Any) -> None:
-        if not parts:
-            self.submit(self._remove_model)
-            return
-        trained_on, scores, ranking, words = parts
-        arrays = scores.astype(float), ranking.astype(np.intp)
-        self.submit(self._install_model, trained_on, *arrays, words)
+        with suppress(RuntimeError):  # a model that comes after the end
+            if not parts:
+                self.submit(self._remove_model)
+                return
+            trained_on, scores, ranking, words = parts
+            arrays = scores.astype(float), ranking.astype(np.intp)
+            self.submit(self._install_model, trained_on, *arrays, words)
 
     def _install_model(self, trained_on: int, scores: Any, ranking: Any, words: Any) -> None:
         version = 1 if self.model is None else self.model.version + 1
@@ -144,12 +146,15 @@ class Service:
         """The ranker in a few words, for the page."""
         training = self.trainer is not None and self.trainer.is_training
         state = "training" if training else "waiting" if self.model is None else "ready"
+        message = "" if self.trainer is None else self.trainer.message
+        if message == PREPARING and self.model is not None:  # the stored ranking is in use
+            message, state = "", "ready"
         return {
             "version": 0 if self.model is None else self.model.version,
             "state": state,
             "trained_on": 0 if self.model is None else self.model.trained_on,
             "labels": int(np.count_nonzero(self.decisions.label >= 0)),
-            "message": "" if self.trainer is None else self.trainer.message,
+            "message": message,
         }
 
     # --- Reading ---
@@ -298,14 +303,18 @@ class Service:
     def set_settings(self, person: int, body: Mapping[str, Any]) -> dict[str, Any]:
         """Store the settings of a person, and those that all share."""
         who, mine, shared = self._person(person), body.get("mine"), body.get("shared")
+        if unknown := body.keys() - {"mine", "shared"}:
+            raise Refusal(f"there are no settings {min(unknown)!r}; expected 'mine' or 'shared'")
         if mine is not None:
-            if not isinstance(mine, dict) or len(json.dumps(mine)) > _LONGEST_TEXT:
-                raise Refusal("'mine' must be an object of moderate size")
+            mine = views.checked_mine(mine)
+        if shared is not None:
+            shared = views.checked_shared(self.settings["shared"], shared)
+        if mine is not None:
             self.project.set_person_settings(person, mine)
             self.people[person] = Person(who.id, who.name, who.role, mine, who.shown)
         if shared is not None:
-            self.settings["shared"] = views.checked_shared(self.settings["shared"], shared)
-            self.project.set("shared", self.settings["shared"])
+            self.settings["shared"] = shared
+            self.project.set("shared", shared)
         return self.state(person)
 
     def set_audit(self, person: int, on: bool) -> dict[str, Any]:

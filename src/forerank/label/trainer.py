@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from forerank.label.worker import run
 
-__all__ = ["Trainer"]
+__all__ = ["PREPARING", "Trainer"]
 
+# The message until the worker has read the records.
+PREPARING = "the ranker is being prepared"
 # Times that a worker which ended is started again; a project that ends it every time is reported.
 _MOST_STARTS = 3
 
@@ -48,7 +50,8 @@ class Trainer:
         self._busy = True  # until the worker has read the records
         self._closed = False
         self._starts = 0
-        self.message = "the ranker is being prepared"
+        self._was_ready = False
+        self.message = PREPARING
         self._start()
 
     def _start(self) -> None:
@@ -93,14 +96,18 @@ class Trainer:
             if self._closed:
                 return
             if self._starts >= _MOST_STARTS:
-                self.message = "the ranker ended repeatedly; records keep their last order"
+                problem = "ended repeatedly" if self._was_ready else "could not be started"
+                self.message = f"the ranker {problem}; records keep their last order"
+                self._busy = False
                 return
-            self.message = "the ranker ended and was started again"
+            if self._was_ready:
+                self.message = "the ranker ended and was started again"
             self._busy = True
             self._start()
 
     def _receive(self, message: tuple[Any, ...]) -> None:
         kind, *rest = message
+        self._was_ready = True
         if kind == "model":
             self.message = ""
             self._on_model(*rest[1:])

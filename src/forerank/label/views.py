@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATES",
+    "checked_mine",
     "checked_shared",
     "conflicts",
     "fold",
@@ -49,6 +50,14 @@ _MOST_CHARACTERS = 2_000_000
 _MOST_CONFLICTS = 200
 # Words in a list of settings, and characters of a word, of a tag and of the criteria.
 _MOST_WORDS, _LONGEST_WORD, _LONGEST_CRITERIA = 1000, 200, 50_000
+# Values of the settings of a person; an empty one is the usual one.
+_CHOICES = {
+    "theme": ("", "light", "dark"),
+    "size": ("", "15", "20", "24"),
+    "preset": ("", "default", "rayyan"),
+}
+# Most keys that a person can choose, and the most characters of the name of a key or an action.
+_MOST_KEYS, _LONGEST_KEY = 100, 30
 _WORD = re.compile(r"\b\w\w+\b")
 
 
@@ -343,7 +352,30 @@ def team(service: "Service", person: int) -> dict[str, Any]:
     return {"mode": service.settings["mode"], "people": people, "kappa": kappa}
 
 
-# --- Settings that all share ---
+# --- Settings ---
+
+
+def checked_mine(new: Any) -> dict[str, Any]:
+    """The settings of a person, their names and values checked."""
+    if not isinstance(new, dict):
+        raise Refusal("'mine' must be an object")
+    for name, value in new.items():
+        if name == "shortcuts":
+            fits = isinstance(value, bool)
+        elif name == "keys":
+            fits = isinstance(value, dict) and len(value) <= _MOST_KEYS
+            fits = fits and all(_is_key(text) for pair in value.items() for text in pair)
+        elif name in _CHOICES:
+            fits = value in _CHOICES[name] if isinstance(value, str) else False
+        else:
+            raise Refusal(f"there is no setting {name!r}")
+        if not fits:
+            raise Refusal(f"the setting {name!r} has a value that is not one of its choices")
+    return new
+
+
+def _is_key(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST_KEY
 
 
 def checked_shared(old: Mapping[str, Any], new: Any) -> dict[str, Any]:

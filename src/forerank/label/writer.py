@@ -40,19 +40,27 @@ class Writer:
     def __init__(self, project: Project, reload: Callable[[], None]) -> None:
         self._project, self._reload = project, reload
         self._stale = False  # whether what is in memory may differ from the file
+        self._closed = False
+        self._lock = threading.Lock()  # of `_closed`: no job comes behind the mark of the end
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
     def submit(self, job: Callable[[], Any]) -> Future:
-        """The future result of a job."""
+        """The future result of a job; RuntimeError after `close`."""
         future: Future = Future()
-        self._jobs.put((job, future))
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the project is closed; open it again first")
+            self._jobs.put((job, future))
         return future
 
     def close(self) -> None:
         """Wait for the jobs given so far, and end the thread."""
-        self._jobs.put(None)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
         self._thread.join()
 
     def _run(self) -> None:
