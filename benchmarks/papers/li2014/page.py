@@ -113,10 +113,14 @@ def _unfinished(results: Results, names: Sequence[str]) -> str:
     }
     if results.quick or all(count >= protocol.TRIALS for count in fewest.values()):
         return ""
-    none = listed(f"{who} on {name}" for (name, who), count in fewest.items() if not count)
+    short = listed(
+        f"{who} on {name} ({count or 'none'})"
+        for (name, who), count in fewest.items()
+        if count < protocol.TRIALS
+    )
     return (
         f"\n\n**Unfinished: the paper has {protocol.TRIALS} trials.** With few of them a t-test "
-        f"finds only large differences, and a tie says little. Methods without a trial: {none}."
+        f"finds only large differences, and a tie says little. Fewer trials: {short}."
     )
 
 
