@@ -5,6 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forerank.objectives import AllPairs, Pointwise
 from forerank.objectives.part_hessians import evaluate_with_hessian
@@ -18,6 +20,7 @@ from forerank.objectives.parts import (
     part_tables,
     slope_functions,
 )
+from forerank.pairsums.nodes import NodeSums
 
 LOSSES = ["hinge", "squared_hinge", "logistic", "exponential", "squared"]
 
@@ -157,7 +160,9 @@ def test_the_hessian_over_parts_is_close_to_that_of_all_pairs(loss, edges):
     rows, w = made_rows(n=3_000, n_classes=4, weighted=True, seed=6)
     parts, point = PairParts(loss, 4, edges), raw_point(0.5 * w)
     scores = rows.X @ point.w
-    here, hessian = evaluate_with_hessian(parts, point, over(rows), scores[::3])
+    here, hessian = evaluate_with_hessian(
+        parts, point, over(rows), Rows(rows.X[::3], rows.codes[::3])
+    )
     plain = evaluate(parts, point, over(rows))
     assert here.value == plain.value
     np.testing.assert_array_equal(here.gradient, plain.gradient)
@@ -170,7 +175,9 @@ def test_the_hessian_over_parts_is_close_to_that_of_all_pairs(loss, edges):
 def test_hessians_of_rows_and_groups_are_those_in_memory(parts):
     rows, w = made_rows(n=3_000, weighted=True, grouped=True, seed=7)
     scores = rows.X @ w
-    here, hessian = evaluate_with_hessian(parts, raw_point(w), over(rows), scores[:100])
+    here, hessian = evaluate_with_hessian(
+        parts, raw_point(w), over(rows), Rows(rows.X[:100], rows.codes[:100])
+    )
     at = parts.objective(rows).at(scores)
     products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
     np.testing.assert_allclose(hessian, products, rtol=0.05, atol=0.02 * np.abs(products).max())
@@ -180,6 +187,102 @@ def test_hessians_of_rows_and_groups_are_those_in_memory(parts):
 def test_too_large_scores_have_no_hessian():
     rows, w = made_rows(n=50)
     point = raw_point(1e12 * w)
-    found = evaluate_with_hessian(PairParts("logistic"), point, over(rows), rows.X @ point.w)
+    found = evaluate_with_hessian(PairParts("logistic"), point, over(rows), rows)
     assert found[0].value == np.inf
     assert found[1] is None
+
+
+ONE_PASS = [loss for loss in LOSSES if loss != "hinge"]
+
+
+def one_pass(parts, w, rows, accuracy=1e-4):
+    """The evaluation in one pass, with the second moment of the class where it is largest."""
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    squares = (rows.X**2).sum(axis=1)
+    second = max(
+        np.average(squares[rows.codes == k], weights=weight[rows.codes == k])
+        for k in range(parts.n_classes)
+    )
+    return evaluate(
+        parts,
+        raw_point(w),
+        over(rows),
+        accuracy=accuracy,
+        second_moment=float(second),
+        enough=lambda gradient: np.inf,
+    )
+
+
+@pytest.mark.parametrize("loss", ONE_PASS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("n_classes", "edges"), [(2, None), (4, None), (4, ((3, 0), (2, 0), (3, 1)))]
+)
+@pytest.mark.parametrize("kind", ["normal", "lattice", "tied", "wide", "rare"])
+def test_one_pass_is_within_its_bound(loss, weighted, n_classes, edges, kind):
+    if kind == "wide" and loss == "exponential":
+        pytest.skip("the exponential overflows")
+    if kind == "rare" and n_classes != 2:
+        pytest.skip("the rare class is one of two")
+    rows, w = made_rows(kind, n_classes=n_classes, weighted=weighted, seed=8)
+    found = one_pass(PairParts(loss, n_classes, edges), w, rows)
+    here = AllPairs(rows.codes, loss, weight=rows.weight, edges=edges).at(rows.X @ w)
+    gradient = rows.X.T @ here.gradient
+    assert found.n_passes == 1
+    assert found.value == pytest.approx(here.value, rel=1e-9)
+    norm = np.linalg.norm(gradient)
+    assert np.linalg.norm(found.gradient - gradient) <= found.error + 1e-11 * norm + 1e-14
+    if loss == "squared":
+        assert found.error == 0.0
+
+
+@given(
+    scores=st.lists(
+        st.tuples(
+            st.one_of(st.sampled_from([-1.0, 0.0, 1.0, 0.5, 1e-9, 1.0 - 1e-9]),
+                      st.floats(-3.0, 3.0)),
+            st.integers(0, 2),
+            st.sampled_from([0.0, 1.0, 1e-3, 50.0]),
+        ),
+        min_size=8, max_size=40,
+    ),
+    bits=st.integers(4, 10),
+    loss=st.sampled_from(ONE_PASS),
+)  # fmt: skip
+def test_the_bound_of_one_pass_holds_for_any_scores(scores, bits, loss):
+    s, codes, weight = (np.array(each) for each in zip(*scores, strict=True))
+    if np.bincount(codes, weight, 3)[[0, 1]].min() == 0.0:
+        return
+    codes = np.minimum(codes, 1)
+    rows = Rows(np.column_stack([s, np.cos(9.0 * s)]), codes, weight)
+    w = np.array([1.0, 0.0])
+    found = one_pass(PairParts(loss), w, rows, accuracy=2.0 * 4.0**-bits)
+    here = AllPairs(codes, loss, weight=weight).at(s)
+    gradient = rows.X.T @ here.gradient
+    assert np.linalg.norm(found.gradient - gradient) <= found.error + 1e-11
+    # Sums within a cell of width 2^-12 are those of two half masses.
+    assert found.value == pytest.approx(here.value, rel=1e-10, abs=2.0**-24)
+
+
+def test_nodes_add_up_and_coarser_ones_are_those_of_the_rows():
+    rng = np.random.default_rng(9)
+    X, s, codes = (
+        rng.standard_normal((300, 3)),
+        4.0 * rng.standard_normal(300),
+        rng.integers(0, 2, 300),
+    )
+    whole = NodeSums.of(X, codes, None, s, 2, 5)
+    parts = NodeSums.of(X[:90], codes[:90], None, s[:90], 2, 7) + NodeSums.of(
+        X[90:], codes[90:], None, s[90:], 2, 5
+    )
+    assert parts.bits == whole.bits == 5
+    inside = slice(whole.first - parts.first, whole.first - parts.first + whole.n_nodes)
+    np.testing.assert_allclose(parts.sums[:, inside], whole.sums, atol=1e-12)
+    assert np.abs(parts.sums).sum() == pytest.approx(np.abs(whole.sums).sum())
+    np.testing.assert_allclose(whole.weight.sum(axis=1), np.bincount(codes))
+    for coarse in (whole.at_bits(3), NodeSums.of(X, codes, None, s, 2, 3)):
+        np.testing.assert_allclose(coarse.weight @ coarse.scores, np.bincount(codes, s), rtol=1e-10)
+        np.testing.assert_allclose(coarse.sums.sum(axis=(0, 1)), X.sum(axis=0), rtol=1e-10)
+    far = NodeSums.of(X, codes, None, 1e9 * s, 2, 5)
+    assert far.overflows
+    assert (far + whole).overflows

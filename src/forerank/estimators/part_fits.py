@@ -59,13 +59,19 @@ def refuse_other_columns(ranker: Any, n_columns: int) -> None:
 
 
 def prepare_part_pairs(
-    ranker: Any, scan: Any, over_parts: OverParts, *, grouped: bool, bits: int | None = None
+    ranker: Any,
+    scan: Any,
+    over_parts: OverParts,
+    *,
+    grouped: bool,
+    bits: int | None = None,
+    one_pass: bool = False,
 ) -> Solve:
     """A function that fits a ranker on all pairs of rows in parts at its present alpha.
 
     `scan` has the attributes of `PartScan`; ``over_parts(function)`` is the sum of
     ``function(rows)`` over all parts. With groups, each is complete within its part. `bits` limits
-    the size of tables, as in `PairParts`.
+    the size of tables, as in `PairParts`; `one_pass` is that of `PartwiseProblem`.
     """
     from forerank.estimators.base import refuse_one_class, warn_unpaired
 
@@ -79,7 +85,7 @@ def prepare_part_pairs(
         ranker._refuse_no_pairs(np.arange(n_classes), weight, grouped=grouped)
     if grouped:
         warn_unpaired(scan.n_unpaired_groups, scan.n_groups, scan.n_unpaired_rows)
-    problem = PartwiseProblem(parts, over_parts, scan.moments, scan.sample)
+    problem = PartwiseProblem(parts, over_parts, scan.moments, scan.sample, one_pass=one_pass)
 
     def solve(previous: Sequence[Vector] = ()) -> SolverResult:
         latest: list[Any] = []

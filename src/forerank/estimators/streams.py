@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from forerank.estimators.part_fits import (
     prepare_part_pairs,
@@ -53,7 +54,11 @@ def _read(ranker: Any, rows: Any, *given: Any) -> Any:
 def prepare_stream_pairs(ranker: Any, rows: Any, *given: Any) -> Solve:
     """A function that fits a ranker on all pairs of streamed rows at its present alpha."""
     scan = _read(ranker, rows, *given)
-    return prepare_part_pairs(ranker, scan, rows.over_parts, grouped=rows.grouped)
+    # Rows with few stored entries would be added to sums of all columns.
+    one_pass = not issparse(scan.sample.X)
+    return prepare_part_pairs(
+        ranker, scan, rows.over_parts, grouped=rows.grouped, one_pass=one_pass
+    )
 
 
 def prepare_stream_points(ranker: Any, rows: Any, *given: Any) -> Solve:

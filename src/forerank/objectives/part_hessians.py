@@ -15,6 +15,7 @@ import numpy as np
 from forerank._typing import Index, Vector
 from forerank.losses import get_loss
 from forerank.objectives.parts import (
+    Both,
     Evaluation,
     OverParts,
     PairParts,
@@ -24,6 +25,7 @@ from forerank.objectives.parts import (
     evaluate,
     part_sums,
     part_tables,
+    part_tables_and_nodes,
 )
 
 __all__ = ["evaluate_with_hessian"]
@@ -34,19 +36,8 @@ _N_BINS = 64
 _LEAST_WIDTH = 1e-4
 
 
-@dataclass(frozen=True)
-class _Both:
-    """Two results that add up; the first may be anything that does."""
-
-    first: Any
-    second: Any
-
-    def __add__(self, other: "_Both") -> "_Both":
-        return _Both(self.first + other.first, self.second + other.second)
-
-
-def _part_both(rows: Rows, first: Any, second: Any) -> _Both:
-    return _Both(first(rows), second(rows))
+def _part_both(rows: Rows, first: Any, second: Any) -> Both:
+    return Both(first(rows), second(rows))
 
 
 @dataclass(frozen=True)
@@ -141,12 +132,19 @@ def bin_limits(s: Vector) -> Vector:
 
 
 def evaluate_with_hessian(
-    parts: Parts, point: Point, over_parts: OverParts, scores: Vector, **accuracy: float
+    parts: Parts,
+    point: Point,
+    over_parts: OverParts,
+    sample: Rows,
+    *,
+    weight: Vector | None = None,
+    **accuracy: Any,
 ) -> tuple[Evaluation, Vector | None]:
     """`evaluate`, and the Hessian of the mean loss in the same passes; None where scores are too
-    far apart. `scores` are those of a sample at this point.
+    far apart. `sample` are some of the rows, and `weight` those of the classes over all rows. An
+    evaluation in one pass uses the curvatures over the sample.
     """
-    limits = bin_limits(scores)
+    limits = bin_limits(point.design(sample).scores(point.w))
     state: dict[str, Any] = {"pairs": None, "found": None}
 
     def with_hessian(function: Any) -> Any:
@@ -154,20 +152,27 @@ def evaluate_with_hessian(
             bins = partial(part_bins, point=point, n_classes=parts.n_classes, bins=_Bins(limits))
             both = over_parts(partial(_part_both, first=function, second=bins))
             state["pairs"] = _PairBins(parts, limits, both.second)  # type: ignore[arg-type]
-        elif function.func is part_sums:
-            pairs = state["pairs"]
-            known = None if pairs is None else pairs.bins
-            more = partial(part_hessian, point=point, parts=parts, bins=known)
-            both = over_parts(partial(_part_both, first=function, second=more))
-            state["found"] = both.second
-            if pairs is None:
-                state["total"] = both.first.total
-        else:
+            return both.first
+        one_pass = function.func is part_tables_and_nodes
+        if one_pass:
+            totals = part_bins(sample, point, parts.n_classes, _Bins(limits))
+            totals *= (weight / totals[0].sum(axis=1))[:, None]  # type: ignore[operator]
+            state["pairs"] = _PairBins(parts, limits, totals)  # type: ignore[arg-type]
+        if not one_pass and (function.func is not part_sums or state["found"] is not None):
             return over_parts(function)
+        pairs = state["pairs"]
+        known = None if pairs is None else pairs.bins
+        more = partial(part_hessian, point=point, parts=parts, bins=known)
+        both = over_parts(partial(_part_both, first=function, second=more))
+        state["found"] = both.second
+        if pairs is None:
+            state["total"] = both.first.total
         return both.first
 
+    if weight is None or not np.bincount(sample.codes, sample.weight, parts.n_classes).all():
+        accuracy["enough"] = None
     here = evaluate(parts, point, with_hessian, **accuracy)
     found, pairs = state["found"], state["pairs"]
-    if found is None:
+    if found is None or not np.isfinite(here.value):
         return here, None
     return here, found.gram / state["total"] if pairs is None else pairs.hessian(found)

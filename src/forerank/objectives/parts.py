@@ -8,7 +8,8 @@ part returns, so that neither X nor scores ever leave it:
 - pairs over all rows: `part_tables`, a table of scores per class, added up over the parts; from the
   sum of these tables, `slope_functions`; then `part_sums` with these functions, a second pass.
   Where ties leave too large an error, `part_scores` collects the scores of a few cells between the
-  two.
+  two. `part_tables_and_nodes` has in the first pass sums of rows as well, from which the gradient
+  follows with a bounded error; where that is enough, there is no second pass.
 
 All functions and their arguments can be pickled. Nothing here reads files or knows a scheduler;
 `evaluate` takes a function that applies one of these to each part and adds up the results.
@@ -27,9 +28,11 @@ from forerank.design import Design, make_design, standardise
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.pointwise import Pointwise
 from forerank.pairsums.cells import CellRequest
+from forerank.pairsums.nodes import NodeSums
 from forerank.pairsums.tables import sums_of, table_of
 
 __all__ = [
+    "Both",
     "Evaluation",
     "PairParts",
     "PartSums",
@@ -40,8 +43,12 @@ __all__ = [
     "part_scores",
     "part_sums",
     "part_tables",
+    "part_tables_and_nodes",
     "slope_functions",
 ]
+
+# Nodes per unit of score on which rows are summed, as powers of 2.
+_LEAST_NODE_BITS, _MOST_NODE_BITS = 4, 10
 
 
 @dataclass(frozen=True)
@@ -175,6 +182,17 @@ class PartSums:
         )
 
 
+@dataclass(frozen=True)
+class Both:
+    """Two results that add up."""
+
+    first: Any
+    second: Any
+
+    def __add__(self, other: "Both") -> "Both":
+        return Both(self.first + other.first, self.second + other.second)
+
+
 class Tables(tuple):
     """A table per class; they add up class by class."""
 
@@ -195,7 +213,22 @@ class Scores(tuple):
 def part_tables(rows: Rows, point: Point, parts: PairParts) -> Tables:
     """A table of the scores of each class. Cost: a product with X, and N."""
     rows = rows.weighted()
+    return _tables_of(rows, point.design(rows).scores(point.w), parts)
+
+
+def part_tables_and_nodes(rows: Rows, point: Point, parts: PairParts, bits: int) -> Both:
+    """`part_tables`, and the rows of each class summed on at most 2^bits nodes per unit of score.
+
+    Cost: a product with X and one with X^T.
+    """
+    rows = rows.weighted()
     s = point.design(rows).scores(point.w)
+    X = np.ascontiguousarray(rows.X)
+    nodes = NodeSums.of(X, rows.codes, rows.weight, s, parts.n_classes, bits)
+    return Both(_tables_of(rows, s, parts), nodes)
+
+
+def _tables_of(rows: Rows, s: Vector, parts: PairParts) -> Tables:
     tables = []
     for k in range(parts.n_classes):
         of_class = rows.codes == k
@@ -300,6 +333,23 @@ class SlopeFunctions(NamedTuple):
             )
             function.collect(wanted, below, above)
 
+    def at_nodes(self, nodes: NodeSums, point: Point) -> tuple[float, Vector, float]:
+        """Mean loss and its gradient from the sums of rows on nodes, which the tables cover, and a
+        bound on the error of the gradient per root of `second_moment` of `errors`.
+        """
+        value, error, sums = 0.0, 0.0, np.zeros(point.w.size)
+        for k, function in enumerate(self.by_class):
+            weight = nodes.weight[k]
+            slope = function.at(nodes.scores)[1]
+            slope[weight == 0.0] = 0.0  # beyond the scores of the class
+            sums += slope @ nodes.sums[k] - float(slope @ weight) * point.mean
+            value += function.value()
+            between = function.interpolation_errors(nodes.first, nodes.n_nodes - 1, nodes.bits)
+            largest = np.maximum(np.append(between, 0.0), np.append(0.0, between))
+            largest[weight == 0.0] = 0.0
+            error += float(np.sqrt(weight.sum() * (weight @ largest**2)))
+        return value / self.total, sums / point.unit / self.total, error / self.total
+
 
 def _united(by_class: list[list[CellRequest]]) -> list[CellRequest]:
     """One request per class, for all cells of its requests."""
@@ -320,8 +370,12 @@ def _joined(scores: list[tuple[Vector, Vector]], request: CellRequest) -> tuple[
     return s[inside], w[inside]
 
 
-def slope_functions(parts: PairParts, tables: Tables) -> SlopeFunctions:
-    """Loss and slope as functions of a row's score, from the tables of all rows."""
+def slope_functions(
+    parts: PairParts, tables: Tables, scores: tuple[float, float] | None = None
+) -> SlopeFunctions:
+    """Loss and slope as functions of a row's score, from the tables of all rows; they may be called
+    for scores of the class, and for those between the two `scores`.
+    """
     edges = parts.all_edges()
     classes = range(parts.n_classes)
     tables = _with_equal_cells(tables)
@@ -332,8 +386,9 @@ def slope_functions(parts: PairParts, tables: Tables) -> SlopeFunctions:
     def united(sources: tuple[int, ...]) -> Any:
         return sum((tables[j] for j in sources), start=nothing)
 
+    own = tables if scores is None else [table.covering(*scores) for table in tables]
     by_class = tuple(
-        sums_of(parts.loss, tables[k], united(lower[k]), united(upper[k])) for k in classes
+        sums_of(parts.loss, own[k], united(lower[k]), united(upper[k])) for k in classes
     )
     total = sum(tables[u].weight * tables[v].weight for u, v in edges)
     overflows = any(function.overflows for function in by_class)
@@ -346,6 +401,14 @@ def _with_equal_cells(tables: Tables) -> Tables:
         return tables
     whole = sum(tables[1:], start=tables[0])
     return Tables(table.at_bits(whole.bits) for table in tables)
+
+
+def _node_bits(accuracy: float) -> int:
+    """Nodes per unit of score, as a power of 2, for an error of slopes of about `accuracy`, where
+    the sources within a width h have a weight of about h: h^2 / 2.
+    """
+    wanted = -0.5 * np.log2(2.0 * max(accuracy, 1e-300))
+    return int(np.clip(np.ceil(wanted), _LEAST_NODE_BITS, _MOST_NODE_BITS))
 
 
 @dataclass(frozen=True)
@@ -372,6 +435,7 @@ def evaluate(
     *,
     accuracy: float = 0.0,
     second_moment: float = 1.0,
+    enough: Callable[[Vector], float] | None = None,
 ) -> Evaluation:
     """The mean loss and its gradient at `point` over all parts.
 
@@ -386,14 +450,31 @@ def evaluate(
     second_moment : float
         Upper bound on the weighted mean of ||x||^2 over the rows of any class, with columns as in
         `point`.
+    enough : callable, optional
+        ``enough(gradient)`` is the error up to which a gradient will do. With it, pairs over all
+        rows need one pass where the rows, summed on nodes, give the gradient so accurately. The
+        error is at most `accuracy` otherwise, and so it is without `enough`.
     """
     if isinstance(parts, PointParts) or parts.one_pass:
         sums = over_parts(partial(part_sums, point=point, parts=parts))
         return Evaluation(sums.value / sums.total, sums.gradient / sums.total)
-    tables = over_parts(partial(part_tables, point=point, parts=parts))
-    functions = slope_functions(parts, tables)
+    nodes = None
+    if enough is None or parts.loss == "hinge":
+        tables = over_parts(partial(part_tables, point=point, parts=parts))
+    else:
+        bits = _node_bits(accuracy / np.sqrt(second_moment))
+        both = over_parts(partial(part_tables_and_nodes, point=point, parts=parts, bits=bits))
+        tables, nodes = _with_equal_cells(both.first), both.second
+        nodes = None if nodes.overflows else nodes.at_bits(getattr(tables[0], "bits", nodes.bits))
+    ends = None if nodes is None else (nodes.scores[0], nodes.scores[-1])
+    functions = slope_functions(parts, tables, ends)
     if functions.overflows:
         return Evaluation(np.inf, np.zeros(point.w.size))
+    if nodes is not None and enough is not None:
+        value, gradient, error = functions.at_nodes(nodes, point)
+        error *= float(np.sqrt(second_moment))
+        if error <= enough(gradient):
+            return Evaluation(value, gradient, error, 1, tables)
     passes = 2
     requests = functions.requests(accuracy, second_moment)
     if requests is not None:

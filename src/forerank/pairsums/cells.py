@@ -152,6 +152,23 @@ class HingeTable:
         np.maximum(cells[:, _HIGHEST], b.cells[:, _HIGHEST], out=cells[:, _HIGHEST])
         return HingeTable(bits, first, cells)
 
+    def covering(self, low: float, high: float) -> "HingeTable":
+        """The same cells, and empty ones for all scores from low to high."""
+        first, last = (int(np.floor(end * 2.0**self.bits)) for end in (low, high))
+        if not len(self.cells):
+            return HingeTable(self.bits, first, _no_cells(last - first + 1), self.overflows)
+        end = max(last + 1, self.first + len(self.cells))
+        return self.within(min(first, self.first), end)
+
+    def weights(self, first: int, n: int) -> Vector:
+        """The weights of the cells numbered first .. first + n - 1."""
+        out = np.zeros(n)
+        begin, end = max(first, self.first), min(first + n, self.first + len(self.cells))
+        if begin < end:
+            inside = slice(begin - self.first, end - self.first)
+            out[begin - first : end - first] = self.cells[inside, _WEIGHT]
+        return out
+
     def mirrored(self) -> "HingeTable":
         """The table of the negated scores."""
         cells = self.cells[::-1].copy()
@@ -325,6 +342,24 @@ class _Side:
             self._points = np.concatenate(points)
             self._point_sums = np.ascontiguousarray(np.concatenate(pieces))
 
+    def total(self) -> float:
+        """The sum of M2 over all targets, from their table. Where kink and targets share a cell,
+        both are replaced by two half masses.
+        """
+        own, c, far = self._own, self._table.cells[self._kinks], self._far[self._kinks]
+        total = _squares(own, far)
+        both = (own[:, _WEIGHT] > 0.0) & (c[:, _WEIGHT] > 0.0)
+        own, c = own[both], c[both]
+        active = c[:, _LOWEST] >= own[:, _HIGHEST]
+        total += _squares(own[active], c[active])
+        between = ~active & (c[:, _HIGHEST] > own[:, _LOWEST])
+        own, c = own[between], c[between]
+        for x in _half_masses(own):
+            for d in _half_masses(c):
+                squares = np.maximum(d - x, 0.0) ** 2
+                total += 0.25 * float((own[:, _WEIGHT] * c[:, _WEIGHT]) @ squares)
+        return total
+
     def sums(self, t: Vector) -> Vector:
         """M0, M1 and M2 at each target."""
         out = np.zeros((3, t.size))
@@ -338,6 +373,20 @@ class _Side:
 
         in_row_chunks(some, t.size, _MULTIPLICATIONS * t.size)
         return out
+
+
+def _squares(own: Vector, sources: Vector) -> float:
+    """The sum of w v (d - x)^2 over targets x and sources d, both from their moments by cell."""
+    a, b = own, sources
+    square = a[:, _WEIGHT] * b[:, _SECOND] - 2.0 * a[:, _FIRST] * b[:, _FIRST]
+    return float((square + a[:, _SECOND] * b[:, _WEIGHT]).sum())
+
+
+def _half_masses(cells: Vector) -> tuple[Vector, Vector]:
+    """Mean less and plus deviation of the scores of each cell."""
+    mean = cells[:, _FIRST] / cells[:, _WEIGHT]
+    deviation = np.sqrt(np.maximum(cells[:, _SECOND] / cells[:, _WEIGHT] - mean**2, 0.0))
+    return mean - deviation, mean + deviation
 
 
 class HingeSums:
@@ -420,6 +469,22 @@ class HingeSums:
         if not self.overflows:
             self._below.collect(requests[0], *lower)
             self._above.collect(requests[1], *upper)
+
+    def value(self) -> float:
+        """The squared hinge over all targets and the lower sources, from the tables alone."""
+        return self._below.total()
+
+    def interpolation_errors(self, first: int, n: int, bits: int) -> Vector:
+        """For n intervals of width 2^-bits, the first of which has number `first`, bounds on the
+        difference between the slope of the squared hinge and its linear interpolation.
+
+        The slope over the lower sources is concave, that over the upper ones convex, and the
+        derivative of each changes by twice the weight of the sources at distance 1.
+        """
+        _, lower, upper, _ = self._arguments
+        below = lower.at_bits(bits).weights(first - 2**bits, n)
+        above = upper.at_bits(bits).weights(first + 2**bits, n)
+        return np.maximum(below, above) * (0.5 * 2.0**-bits)
 
     def at(self, t: Vector) -> tuple[Vector, Vector]:
         """Sums of the loss over the lower sources at each target, and slopes over all sources."""

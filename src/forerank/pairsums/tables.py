@@ -46,6 +46,8 @@ __all__ = ["ExponentialTable", "LogisticTable", "MomentTable", "sums_of", "table
 _LARGEST_SPAN = 2**14
 # Distance, in nodes, beyond which the logistic loss equals max(-t, 0) to 1e-55: 128 units.
 _NEAR = 2048
+# Of the logistic loss: 1 / (6 sqrt 3).
+_LARGEST_THIRD_DERIVATIVE = 0.0962251
 
 
 class _NoError:
@@ -112,6 +114,11 @@ class LogisticTable:
             powers[begin : begin + len(table.powers)] += table.powers
         return LogisticTable(first, powers)
 
+    def covering(self, low: float, high: float) -> "LogisticTable":
+        """The same intervals, and empty ones for all scores from low to high."""
+        first, last = (int(np.floor(end * STEPS_PER_UNIT)) for end in (low, high))
+        return self + LogisticTable(first, np.zeros((last - first + 1, STENCIL)))
+
     def charges(self) -> Vector:
         """The sources spread on nodes; the first has number first - 3."""
         charge = np.zeros(len(self.powers) + STENCIL - 1)
@@ -174,11 +181,20 @@ class LogisticSums(_NoError):
         self.overflows = own.overflows or lower.overflows or upper.overflows
         if self.overflows:
             return
-        self._first = own.first
+        self._first, self._powers = own.first, own.powers
+        self._sources = lower.weight + upper.weight
         below, above = _node_sums(own, lower, 1), _node_sums(own, upper, -1)
         self._coefficients = np.empty((2, len(own.powers), STENCIL))
         for nodes, out in zip((below[0], below[1] - above[1]), self._coefficients, strict=True):
             nodes_to_polynomials(nodes, 0, len(own.powers), POLYNOMIALS, out)
+
+    def value(self) -> float:
+        """The loss over all targets and the lower sources, from the tables alone."""
+        return float((self._coefficients[0] * self._powers).sum())
+
+    def interpolation_errors(self, first: int, n: int, bits: int) -> Vector:
+        """Bounds on the error of a linear interpolation of the slope; see `HingeSums`."""
+        return np.full(n, _LARGEST_THIRD_DERIVATIVE / 8.0 * 4.0**-bits * self._sources)
 
     def at(self, t: Vector) -> tuple[Vector, Vector]:
         """Sums of the loss over the lower sources at each target, and slopes over all sources."""
@@ -214,6 +230,10 @@ class ExponentialTable:
         falling = -low + np.log(float(v @ np.exp(low - s)))
         return cls(float(rising), float(falling), float(v.sum()))
 
+    def covering(self, low: float, high: float) -> "ExponentialTable":
+        """The same table, which holds for all scores."""
+        return self
+
     def __add__(self, other: "ExponentialTable") -> "ExponentialTable":
         return ExponentialTable(
             float(np.logaddexp(self.rising, other.rising)),
@@ -229,10 +249,21 @@ class ExponentialSums(_NoError):
     def __init__(
         self, own: ExponentialTable, lower: ExponentialTable, upper: ExponentialTable
     ) -> None:
-        self._below, self._above = lower.rising, upper.falling
+        self._own, self._below, self._above = own, lower.rising, upper.falling
         # Beyond this the value is infinite, and a line search shortens its step.
         largest = max(own.falling + lower.rising, own.rising + upper.falling)
         self.overflows = own.overflows or lower.overflows or upper.overflows or largest > 700.0
+
+    def value(self) -> float:
+        """The loss over all targets and the lower sources, from the tables alone."""
+        return float(np.exp(self._own.falling + self._below))
+
+    def interpolation_errors(self, first: int, n: int, bits: int) -> Vector:
+        """Bounds on the error of a linear interpolation of the slope; see `HingeSums`."""
+        t = (first + np.arange(n + 1)) * 2.0**-bits
+        with np.errstate(over="ignore"):
+            changes = np.diff(np.exp(self._below - t)), np.diff(np.exp(self._above + t))
+        return np.maximum(*np.abs(changes)) * (0.25 * 2.0**-bits)
 
     def at(self, t: Vector) -> tuple[Vector, Vector]:
         """Sums of the loss over the lower sources at each target, and slopes over all sources."""
@@ -259,6 +290,10 @@ class MomentTable:
             moments = float(v.sum()), float(v @ s), float(v @ (s * s))
         return cls(*moments, overflows=not np.isfinite(moments).all())
 
+    def covering(self, low: float, high: float) -> "MomentTable":
+        """The same table, which holds for all scores."""
+        return self
+
     def __add__(self, other: "MomentTable") -> "MomentTable":
         return MomentTable(
             self.weight + other.weight,
@@ -273,7 +308,19 @@ class SquaredSums(_NoError):
 
     def __init__(self, own: MomentTable, lower: MomentTable, upper: MomentTable) -> None:
         self.overflows = own.overflows or lower.overflows or upper.overflows
-        self._below, self._above = lower, upper
+        self._own, self._below, self._above = own, lower, upper
+
+    def value(self) -> float:
+        """The loss over all targets and the lower sources, from the tables alone."""
+        own, below = self._own, self._below
+        second = own.weight - 2.0 * own.first + own.second  # of 1 - t
+        first = own.weight - own.first
+        value = second * below.weight + 2.0 * first * below.first
+        return value + own.weight * below.second
+
+    def interpolation_errors(self, first: int, n: int, bits: int) -> Vector:
+        """Zeros: the slope is linear."""
+        return np.zeros(n)
 
     def at(self, t: Vector) -> tuple[Vector, Vector]:
         """Sums of the loss over the lower sources at each target, and slopes over all sources."""

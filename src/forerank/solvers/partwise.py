@@ -3,9 +3,10 @@
 A pass over rows that do not fit into memory costs more than anything that is done with a sample of
 them in memory. So the start is the minimiser over a sample, the metric is the Hessian there, of the
 sample or of all rows in the passes of the first evaluation, and every evaluation over all rows
-improves it (BFGS, `Metric`). An evaluation is one pass, or two for
-pairs over all rows (`forerank.objectives.parts`). The certificate is that of Newton's method: the
-gradient norm over all rows, columns in their units, relative to that at zero weights.
+improves it (BFGS, `Metric`). An evaluation is one pass; for pairs over all rows it is two, or one
+with an error that is small beside the gradient (`forerank.objectives.parts`). The certificate is
+that of Newton's method: the gradient norm over all rows, columns in their units, relative to that
+at zero weights.
 """
 
 from collections.abc import Callable
@@ -51,6 +52,10 @@ _SAMPLE_TOL, _LEAST_SAMPLE_TOL = 0.1, 1e-7
 _DECREASE = 3.0
 # Allowed error of the gradient of an evaluation, relative to the tolerance.
 _ACCURACY = 0.3
+# The same relative to the gradient, where less accurate evaluations need fewer passes.
+_SHARE_OF_GRADIENT = 0.1
+# Error of a value from tables, relative to it.
+_NOISE = 1e-9
 # Ratio of a column's variation in the sample to that over all rows below which the sample's
 # curvature of the column is not used.
 _SEEN = 0.25
@@ -76,6 +81,9 @@ class PartwiseProblem:
         Rows in memory, with weights such that every class has its share of all rows.
     intercept : bool
         Whether there is a last column of ones, without a penalty.
+    one_pass : bool
+        Whether an evaluation may sum the rows on nodes, so that pairs over all rows need one pass
+        and not two where that is accurate enough. The sums have megabytes.
     """
 
     parts: PairParts | PointParts
@@ -83,6 +91,7 @@ class PartwiseProblem:
     moments: ColumnMoments
     sample: Rows
     intercept: bool = False
+    one_pass: bool = False
 
     def sample_objective(self) -> Any:
         """The objective on the sample."""
@@ -181,13 +190,22 @@ class _Iterations:
     def _point(self, w: Vector) -> Point:
         return Point(w, self._mean, self._unit, self._problem.intercept)
 
-    def _accuracy(self) -> dict[str, float]:
+    def _accuracy(self, w: Vector) -> dict[str, Any]:
         allowed = _ACCURACY * self._tol * self._reference
-        return {"accuracy": allowed, "second_moment": self._second_moment}
+
+        def enough(gradient: Vector) -> float:
+            norm = float(np.linalg.norm(gradient + self._penalty * w))
+            return max(allowed, _SHARE_OF_GRADIENT * norm)
+
+        return {
+            "accuracy": allowed,
+            "second_moment": self._second_moment,
+            "enough": enough if self._problem.one_pass else None,
+        }
 
     def _evaluate(self, w: Vector) -> Evaluation:
         problem = self._problem
-        return evaluate(problem.parts, self._point(w), problem.over_parts, **self._accuracy())
+        return evaluate(problem.parts, self._point(w), problem.over_parts, **self._accuracy(w))
 
     def _first(self, w: Vector) -> tuple[Evaluation, Metric]:
         """The evaluation at the start and the metric there: the Hessian over all rows, in the same
@@ -196,9 +214,13 @@ class _Iterations:
         problem, d = self._problem, self._unit.size
         rows, point = problem.sample, self._point(w)
         if rows.n_rows and d <= _FEW_COLUMNS and self._is_rough(point.design(rows)):
-            scores = point.design(rows).scores(w)
             here, hessian = evaluate_with_hessian(
-                problem.parts, point, problem.over_parts, scores, **self._accuracy()
+                problem.parts,
+                point,
+                problem.over_parts,
+                rows,
+                weight=problem.moments.weight,
+                **self._accuracy(w),
             )
             if hessian is not None and np.isfinite(hessian).all():
                 return here, Metric(hessian, np.zeros(d), self._penalty)
@@ -321,12 +343,17 @@ class _Iterations:
     def _line_search(
         self, w: Vector, p: Vector, value: float, slope: float
     ) -> tuple[float, Evaluation] | None:
-        """A step that decreases the objective sufficiently (Armijo), and the evaluation there."""
+        """A step that decreases the objective sufficiently (Armijo), and the evaluation there;
+        where values differ by rounding errors only, one after which the slope is smaller.
+        """
         step, noise = 1.0, 1e-12 * abs(value)
         for _ in range(_MOST_TRIALS):
             there = self._evaluate(w + step * p)
             there_value = self._value(w + step * p, there)
             if there_value <= value + 1e-4 * step * slope + noise:
+                return step, there
+            there_slope = float((there.gradient + self._penalty * (w + step * p)) @ p)
+            if there_value <= value + _NOISE * abs(value) and there_slope <= -0.9998 * slope:
                 return step, there
             excess = there_value - value - step * slope
             known = np.isfinite(excess) and excess > 0.0
