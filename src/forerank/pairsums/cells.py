@@ -52,6 +52,17 @@ def _add_scores(s, w, scale, first, cells):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _add_cells(cells, out):  # type: ignore[no-untyped-def]
+    for k in range(cells.shape[0]):
+        c, o = cells[k], out[k]
+        o[0] += c[0]
+        o[1] += c[1]
+        o[2] += c[2]
+        o[3] = min(o[3], c[3])
+        o[4] = max(o[4], c[4])
+
+
+@compiled
 def _coarser(cells, first, width, out, out_first):  # type: ignore[no-untyped-def]
     """Add cells of the given width to cells of twice the width."""
     for k in range(cells.shape[0]):
@@ -145,11 +156,8 @@ class HingeTable:
             return a.at_bits(coarse) + b.at_bits(coarse)
         if end - first > _LARGEST_TABLE:
             return HingeTable(0, 0, _no_cells(0), overflows=True)
-        a, b = a.within(first, end), b.within(first, end)
-        cells = a.cells
-        cells[:, :_LOWEST] += b.cells[:, :_LOWEST]
-        np.minimum(cells[:, _LOWEST], b.cells[:, _LOWEST], out=cells[:, _LOWEST])
-        np.maximum(cells[:, _HIGHEST], b.cells[:, _HIGHEST], out=cells[:, _HIGHEST])
+        cells = a.within(first, end).cells
+        _add_cells(b.cells, cells[b.first - first :])
         return HingeTable(bits, first, cells)
 
     def covering(self, low: float, high: float) -> "HingeTable":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._kernels import compiled, in_row_chunks
+from forerank._kernels import compiled
 from forerank._typing import Vector
 
 __all__ = ["NodeSums"]
@@ -22,31 +22,22 @@ _LARGEST_SUMS = 2**22
 
 
 @compiled(fastmath={"contract"})
-def _split_rows(X, codes, weight, s, scale, first, begin, end, sums):  # type: ignore[no-untyped-def]
-    """Add the columns begin .. end - 1 of the rows to the two nodes next to their scores."""
+def _split_rows(X, codes, weight, s, scale, first, weights, sums):  # type: ignore[no-untyped-def]
+    """Add the rows and their weights to the two nodes next to their scores."""
     for i in range(s.size):
         position = s[i] * scale
         k = np.int64(np.floor(position))
         w = weight[i] if weight.size else 1.0
         upper = w * (position - k)
         lower = w - upper
-        x = X[i, begin:end]
-        below = sums[codes[i], k - first, begin:end]
-        above = sums[codes[i], k - first + 1, begin:end]
+        x = X[i]
+        weights[codes[i], k - first] += lower
+        weights[codes[i], k - first + 1] += upper
+        below = sums[codes[i], k - first]
+        above = sums[codes[i], k - first + 1]
         for c in range(x.size):
             below[c] += lower * x[c]
             above[c] += upper * x[c]
-
-
-@compiled
-def _split_weights(codes, weight, s, scale, first, out):  # type: ignore[no-untyped-def]
-    for i in range(s.size):
-        position = s[i] * scale
-        k = np.int64(np.floor(position))
-        w = weight[i] if weight.size else 1.0
-        upper = w * (position - k)
-        out[codes[i], k - first] += w - upper
-        out[codes[i], k - first + 1] += upper
 
 
 @dataclass(frozen=True)
@@ -88,13 +79,8 @@ class NodeSums:
         n = int(np.floor(high * scale)) - first + 2
         weights, sums = np.zeros((n_classes, n)), np.zeros((n_classes, n, d))
         w = np.empty(0) if weight is None else weight
-        # Threads share the columns, so that they need no sums of their own.
-        in_row_chunks(
-            lambda begin, end: _split_rows(X, codes, w, s, scale, first, begin, end, sums),
-            d,
-            2 * X.size,
-        )
-        _split_weights(codes, w, s, scale, first, weights)
+        # On one thread: the next part is read meanwhile, and several would share the sums.
+        _split_rows(X, codes, w, s, scale, first, weights, sums)
         return cls(bits, first, weights, sums)
 
     @classmethod
