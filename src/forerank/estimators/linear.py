@@ -1,7 +1,7 @@
 """Base of the linear rankers: fitting by a solver, paths of penalties, scoring."""
 
 from collections.abc import Callable, Iterator, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Self
 
 import numpy as np
@@ -66,6 +66,13 @@ class LinearRanker(BaseRanker):
     # Set on the copy that is fitted along a path of penalties.
     _on_path = False
     _path: NewtonPath | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state, with a checkpoint as text: model files hold no paths."""
+        state = super().__getstate__()
+        if isinstance(state.get("checkpoint"), PathLike):
+            state = state | {"checkpoint": fspath(state["checkpoint"])}
+        return state
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _LOSSES)

@@ -122,7 +122,7 @@ class Checkpoint:
 
     def save(self, state: CheckpointState) -> None:
         """Replace the file."""
-        members = {
+        members: dict[str, Any] = {
             _MARK: np.array(_FORMAT),
             "problem": np.array(json.dumps(self._problem)),
             "columns": self._columns,
@@ -164,7 +164,7 @@ def _read(path: Path) -> dict[str, Any]:
     """The members of a checkpoint."""
     remedy = "Give the path of a checkpoint or of a file that does not exist; it is not changed."
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             number = int(archive[_MARK])
             members = {name: archive[name] for name in archive.files} if number == _FORMAT else {}
         if members:
