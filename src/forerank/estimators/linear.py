@@ -1,6 +1,7 @@
 """Base of the linear rankers: fitting by a solver, paths of penalties, scoring."""
 
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike, fspath
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from forerank.estimators.tensors import host_array, on_device, tensor_scores
 from forerank.solvers import Progress, SolverResult, choose_solver, minimise
 from forerank.solvers.path import AlphaPath, NewtonPath, Solve, check_alphas, extrapolate
 
-__all__ = ["LINEAR_ATTRIBUTES", "LINEAR_PARAMETERS", "LinearRanker"]
+__all__ = ["CHECKPOINT_PARAMETER", "LINEAR_ATTRIBUTES", "LINEAR_PARAMETERS", "LinearRanker"]
 
 _LOSSES = ("exponential", "hinge", "logistic", "squared", "squared_hinge")
 
@@ -26,6 +27,12 @@ LINEAR_PARAMETERS = """warm_start : bool, default=False
         Whether a second call of fit starts from the weights of the first.
     verbose : bool, default=False
         Whether to print each iteration."""
+
+CHECKPOINT_PARAMETER = """checkpoint : str, path or None, default=None
+        File of a long fit on rows of `forerank.open_rows` or on a Dask collection: the weights so
+        far are written to it after every evaluation over all rows. A fit that finds it continues
+        from there; it is removed when the fit ends. A file of another problem is an error, and so
+        is a checkpoint for rows in memory or for a path of alphas."""
 
 LINEAR_ATTRIBUTES = """n_iter_ : int
         Iterations over all rows.
@@ -52,11 +59,20 @@ class LinearRanker(BaseRanker):
     max_iter: int
     warm_start: bool
     verbose: bool
+    # Only a parameter of rankers that fit rows in parts; their models of earlier versions lack it.
+    checkpoint: str | PathLike[str] | None = None
     # Dual variables of the last fit, for a warm start.
     _dual: Vector | None = None
     # Set on the copy that is fitted along a path of penalties.
     _on_path = False
     _path: NewtonPath | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state, with a checkpoint as text: model files hold no paths."""
+        state = super().__getstate__()
+        if isinstance(state.get("checkpoint"), PathLike):
+            state = state | {"checkpoint": fspath(state["checkpoint"])}
+        return state
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _LOSSES)

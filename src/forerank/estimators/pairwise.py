@@ -1,6 +1,7 @@
 """Linear rankers fitted on all pairs: PairwiseRanker."""
 
 from collections.abc import Iterable, Sequence
+from os import PathLike
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -10,7 +11,13 @@ from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
 from forerank.estimators.base import GraphRanker
 from forerank.estimators.dask_fits import prepare_dask_pairs
-from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS, LinearRanker
+from forerank.estimators.linear import (
+    CHECKPOINT_PARAMETER,
+    LINEAR_ATTRIBUTES,
+    LINEAR_PARAMETERS,
+    LinearRanker,
+)
+from forerank.estimators.part_fits import check_checkpoint
 from forerank.estimators.streams import is_stream, prepare_stream_pairs
 from forerank.estimators.tensors import prepare_pairs
 from forerank.solvers import SolverResult
@@ -49,6 +56,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
     max_iter : int, default=200
         Most iterations over all rows.
     {LINEAR_PARAMETERS}
+    {CHECKPOINT_PARAMETER}
 
     Attributes
     ----------
@@ -97,6 +105,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         max_iter: int = 200,
         warm_start: bool = False,
         verbose: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
@@ -105,6 +114,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _fit(
         self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, qid: ArrayLike | None
@@ -114,6 +124,7 @@ class PairwiseRanker(GraphRanker, LinearRanker):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> Solve:
         self._check_parameters()
+        check_checkpoint(self, in_parts=is_dask(X) or is_stream(X))
         if is_tensor(X):
             return prepare_pairs(self, X, y, sample_weight, qid)
         if is_dask(X):

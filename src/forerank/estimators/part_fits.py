@@ -5,6 +5,7 @@ counts passes over the rows (`forerank.solvers.partwise`). Streams and Dask coll
 how they scan rows and in how they add up over parts.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,17 @@ from forerank.objectives.part_columns import ColumnMoments
 from forerank.objectives.part_thresholds import ClassScores
 from forerank.objectives.parts import Evaluation, OverParts, PairParts, Point, PointParts, Rows
 from forerank.solvers import Progress, SolverResult
+from forerank.solvers.checkpoints import Checkpoint, check_checkpoint_file
 from forerank.solvers.partwise import PartwiseProblem, minimise_parts
 from forerank.solvers.path import Solve
 
-__all__ = ["PartScan", "prepare_part_pairs", "prepare_part_points", "refuse_other_columns"]
+__all__ = [
+    "PartScan",
+    "check_checkpoint",
+    "prepare_part_pairs",
+    "prepare_part_points",
+    "refuse_other_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,43 @@ def refuse_other_columns(ranker: Any, n_columns: int) -> None:
         )
 
 
+def check_checkpoint(ranker: Any, *, in_parts: bool) -> None:
+    """ValueError where the checkpoint of a ranker cannot be used, before any row is read."""
+    path = ranker.checkpoint
+    if path is None:
+        return
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise ValueError(f"checkpoint must be the path of a file or None; got {path!r}.")
+    if not in_parts:
+        raise ValueError(
+            f"checkpoint={str(path)!r} is for fits on rows of forerank.open_rows and on Dask "
+            "collections, but X is in memory. Set checkpoint=None, or open the rows of a file with "
+            "open_rows."
+        )
+    if ranker._on_path:
+        raise ValueError(
+            f"checkpoint={str(path)!r} is for one fit, not for a path of alphas. Set "
+            "checkpoint=None, or fit one alpha after the other with warm_start=True."
+        )
+    check_checkpoint_file(path)
+
+
+def _checkpoint(ranker: Any, scan: Any, **further: Any) -> Checkpoint | None:
+    """The checkpoint of a fit; `further` is what its weights depend on beside loss and alpha."""
+    if ranker.checkpoint is None:
+        return None
+    problem = {
+        "ranker": type(ranker).__name__,
+        "loss": ranker.loss,
+        "alpha": float(ranker.alpha),
+        "number of rows": int(scan.moments.n_rows),
+        "number of columns": int(scan.moments.about.size),
+        "classes": [str(label) for label in scan.classes.tolist()],
+        **further,
+    }
+    return Checkpoint(ranker.checkpoint, problem, scan.moments)
+
+
 def prepare_part_pairs(
     ranker: Any,
     scan: Any,
@@ -86,13 +131,17 @@ def prepare_part_pairs(
     if grouped:
         warn_unpaired(scan.n_unpaired_groups, scan.n_groups, scan.n_unpaired_rows)
     problem = PartwiseProblem(parts, over_parts, scan.moments, scan.sample, one_pass=one_pass)
+    checkpoint = _checkpoint(ranker, scan, edges=parts.all_edges(), groups=int(scan.n_groups))
 
     def solve(previous: Sequence[Vector] = ()) -> SolverResult:
         latest: list[Any] = []
-        result = ranker._run_solver(_solver(ranker, problem, ranker._start(previous), latest))
+        solver = _solver(ranker, problem, ranker._start(previous), latest, checkpoint)
+        result = ranker._run_solver(solver)
         _set_thresholds(ranker, over_parts, scan, *latest)
         penalty = 0.5 * ranker.alpha * float(result.w @ result.w)
         ranker._set_wmw_bound(max(result.objective - penalty, 0.0), ranker.loss)
+        if checkpoint is not None:
+            checkpoint.remove()
         return result
 
     return solve
@@ -118,16 +167,25 @@ def prepare_part_points(ranker: Any, scan: Any, over_parts: OverParts) -> Solve:
         moments = moments.scaled(found)
     parts, intercept = PointParts(ranker.loss, per_class), bool(ranker.fit_intercept)
     problem = PartwiseProblem(parts, over_parts, moments, scan.sample, intercept)
+    checkpoint = _checkpoint(ranker, scan, class_weight=per_class, fit_intercept=intercept)
 
     def solve(previous: Sequence[Vector] = ()) -> SolverResult:
         start = ranker._start(previous, intercept=intercept)
-        return ranker._run_solver(_solver(ranker, problem, start, []), intercept=intercept)
+        solver = _solver(ranker, problem, start, [], checkpoint)
+        result = ranker._run_solver(solver, intercept=intercept)
+        if checkpoint is not None:
+            checkpoint.remove()
+        return result
 
     return solve
 
 
 def _solver(
-    ranker: Any, problem: PartwiseProblem, start: Vector | None, latest: list[Any]
+    ranker: Any,
+    problem: PartwiseProblem,
+    start: Vector | None,
+    latest: list[Any],
+    checkpoint: Checkpoint | None,
 ) -> Callable[[Progress], SolverResult]:
     """The solver; `latest` gets the last point and the evaluation there."""
 
@@ -143,6 +201,7 @@ def _solver(
             max_iter=ranker.max_iter,
             progress=progress,
             after_evaluation=keep,
+            checkpoint=checkpoint,
         )
 
     return run

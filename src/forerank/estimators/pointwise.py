@@ -1,6 +1,7 @@
 """Linear rankers fitted row by row: PointwiseRanker."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,8 @@ from forerank._typing import Vector
 from forerank._validation import is_dask, is_tensor
 from forerank.design import make_design
 from forerank.estimators.dask_fits import prepare_dask_points
-from forerank.estimators.linear import LINEAR_ATTRIBUTES, LINEAR_PARAMETERS
+from forerank.estimators.linear import CHECKPOINT_PARAMETER, LINEAR_ATTRIBUTES, LINEAR_PARAMETERS
+from forerank.estimators.part_fits import check_checkpoint
 from forerank.estimators.streams import is_stream, prepare_stream_points
 from forerank.estimators.tensors import prepare_points
 from forerank.estimators.two_class import TwoClassRanker
@@ -50,6 +52,7 @@ class PointwiseRanker(TwoClassRanker):
     max_iter : int, default=200
         Most iterations over all rows; five passes of coordinate descent (hinge) count as one.
     {LINEAR_PARAMETERS}
+    {CHECKPOINT_PARAMETER}
 
     Attributes
     ----------
@@ -89,6 +92,7 @@ class PointwiseRanker(TwoClassRanker):
         max_iter: int = 200,
         warm_start: bool = False,
         verbose: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
@@ -98,6 +102,7 @@ class PointwiseRanker(TwoClassRanker):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(
         self,
@@ -125,6 +130,7 @@ class PointwiseRanker(TwoClassRanker):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Solve:
         self._check_parameters()
+        check_checkpoint(self, in_parts=is_dask(X) or is_stream(X))
         if is_tensor(X):
             return prepare_points(self, X, y, sample_weight)
         if is_dask(X):

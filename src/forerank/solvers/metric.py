@@ -1,5 +1,7 @@
 """An approximation of a Hessian that steps improve."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -57,6 +59,20 @@ class Metric:
     def n_steps(self) -> int:
         """Number of updates."""
         return len(self._steps)
+
+    def state(self) -> dict[str, Vector]:
+        """Arrays that `restore` takes, and the Hessian."""
+        steps, changes = (
+            np.array([pair[k] for pair in self._steps]).reshape(-1, self._penalty.size)
+            for k in (0, 1)
+        )
+        scale = np.array(self._scale)
+        return {"hessian": self._hessian, "steps": steps, "changes": changes, "scale": scale}
+
+    def restore(self, state: Mapping[str, Vector]) -> None:
+        """Take the updates of another metric with the same Hessian and penalty."""
+        self._steps = list(zip(state["steps"], state["changes"], strict=True))
+        self._scale = float(state["scale"])
 
     def change_penalty(self, penalty: Vector) -> None:
         """Replace the penalty."""

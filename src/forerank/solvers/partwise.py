@@ -30,6 +30,7 @@ from forerank.objectives.parts import (
     evaluate,
 )
 from forerank.objectives.pointwise import Pointwise
+from forerank.solvers.checkpoints import Checkpoint, CheckpointState
 from forerank.solvers.metric import Metric
 from forerank.solvers.newton import newton
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
@@ -116,16 +117,19 @@ def minimise_parts(
     max_iter: int = 200,
     progress: Progress | None = None,
     after_evaluation: AfterEvaluation = lambda w, metric, point, here: None,
+    checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Minimise the mean loss over all parts plus alpha/2 ||w||^2.
 
     `start` has weights of the original columns; without it, the minimiser over the sample is the
     start. `scores` of the result is empty. `after_evaluation` is called at every accepted point
-    with the weights of the original columns, the metric, the point and the evaluation there.
+    with the weights of the original columns, the metric, the point and the evaluation there. With
+    a `checkpoint`, the run continues from its file where there is one, whatever the start, and
+    writes it at every accepted point; the caller removes it.
     """
-    return _Iterations(problem, alpha, tol, progress or Progress(), after_evaluation).run(
-        start, max_iter
-    )
+    return _Iterations(
+        problem, alpha, tol, progress or Progress(), after_evaluation, checkpoint
+    ).run(start, max_iter)
 
 
 class _SampleMetric(Metric):
@@ -137,6 +141,10 @@ class _SampleMetric(Metric):
         self._own_diagonal = diagonal.copy()
         super().__init__(diagonal, least, penalty)
         self._here, self._design = here, design
+
+    def state(self) -> dict[str, Vector]:
+        """Without the Hessian, which is a product with the sample."""
+        return {name: value for name, value in super().state().items() if name != "hessian"}
 
     def _inverse(self, r: Vector) -> Vector:
         """By conjugate gradients."""
@@ -173,9 +181,12 @@ class _Iterations:
         tol: float,
         progress: Progress,
         after_evaluation: AfterEvaluation,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._problem, self._alpha, self._tol = problem, alpha, tol
         self._progress, self._after_evaluation = progress, after_evaluation
+        self._checkpoint = checkpoint
+        self._saved = None if checkpoint is None else checkpoint.load()
         moments = problem.moments
         self._mean, self._unit = moments.units(problem.parts, problem.intercept)
         self._second_moment = moments.second_moment(self._mean, self._unit)
@@ -185,7 +196,7 @@ class _Iterations:
             penalty[-1] = 0.0
         with np.errstate(over="ignore"):
             self._penalty = np.minimum(penalty / self._unit**2, np.finfo(float).max)
-        self._reference = self._reference_norm()
+        self._reference = self._saved.reference if self._saved else self._reference_norm()
 
     def _point(self, w: Vector) -> Point:
         return Point(w, self._mean, self._unit, self._problem.intercept)
@@ -305,15 +316,31 @@ class _Iterations:
     def _value(self, w: Vector, here: Evaluation) -> float:
         return here.value + 0.5 * float(self._penalty @ w**2)
 
-    def run(self, start: Vector | None, max_iter: int) -> SolverResult:
-        """Iterations from the start, until both stopping rules of Newton's method hold."""
+    def _begin(self, start: Vector | None) -> tuple[Vector, Evaluation, Metric]:
+        """The first point, and evaluation and metric there."""
         w = self._start() if start is None else self._to_standardised(start)
         here, metric = self._first(w)
         if not np.isfinite(here.value) and w.any():
             w = np.zeros(w.size)
             here, metric = self._first(w)
+        return w, here, metric
+
+    def _continue(self, saved: CheckpointState) -> tuple[Vector, Evaluation, Metric]:
+        """The point of a checkpoint, the evaluation there and the metric of the checkpoint."""
+        if "hessian" in saved.metric:
+            metric = Metric(saved.metric["hessian"], np.zeros(saved.w.size), self._penalty)
+        else:
+            metric = self._metric(saved.metric_point)
+        metric.restore(saved.metric)
+        return saved.w, self._evaluate(saved.w), metric
+
+    def run(self, start: Vector | None, max_iter: int) -> SolverResult:
+        """Iterations from the start, until both stopping rules of Newton's method hold."""
+        w, here, metric = self._begin(start) if self._saved is None else self._continue(self._saved)
+        first = w if self._saved is None else self._saved.metric_point
+        n_before = 0 if self._saved is None else min(self._saved.iteration, max_iter)
         reference, tol = self._reference, self._tol
-        for iteration in range(max_iter + 1):
+        for iteration in range(n_before, max_iter + 1):
             value = self._value(w, here)
             gradient = here.gradient + self._penalty * w
             norm = float(np.linalg.norm(gradient)) + here.error
@@ -321,6 +348,9 @@ class _Iterations:
             columns = self._to_columns(w)
             self._progress.record(columns, self._problem.moments.n_rows, value, optimality)
             self._after_evaluation(columns, metric, self._point(w), here)
+            if self._checkpoint is not None:
+                state = CheckpointState(w, metric.state(), first, reference, iteration)
+                self._checkpoint.save(state)
             p = -metric(gradient)
             converged = optimality <= tol
             small = _DECREASE * tol * value if self._penalty.any() else np.inf
