@@ -13,10 +13,12 @@ from forerank.data.row_sources import ArraySource, Batch
 from forerank.exceptions import DataFileError
 from forerank.objectives.parts import Rows
 
-__all__ = ["BlockMaker", "BlockReader", "BlockWriter", "Labels"]
+__all__ = ["BlockMaker", "BlockReader", "BlockStorage", "BlockWriter", "Labels"]
 
 # Classes of y beyond which the target is taken for a number or an id.
 _MOST_CLASSES = 256
+# Share of entries that are not zero above which rows are stored as dense ones.
+_DENSE_SHARE = 0.2
 # Buffers of a reader: one is used, one is ready, one is being filled.
 _BUFFERS = 3
 
@@ -75,6 +77,22 @@ class Labels:
         """The classes, sorted, and for each class number its place among them."""
         classes, order = np.unique(np.array(list(self.values)), return_inverse=True)
         return classes, order.astype(np.int64)
+
+
+class BlockStorage:
+    """The storage of matrices, dense or CSR, that all blocks have: it is chosen for the first."""
+
+    def __init__(self) -> None:
+        self._dense: bool | None = None
+
+    def __call__(self, X: Any) -> Any:
+        """The matrix in the storage of all blocks."""
+        if self._dense is None:
+            share = X.nnz / max(X.shape[0] * X.shape[1], 1) if sp.issparse(X) else 1.0
+            self._dense = share > _DENSE_SHARE
+        if sp.issparse(X):
+            return X.toarray() if self._dense else sp.csr_matrix(X)
+        return np.ascontiguousarray(X) if self._dense else sp.csr_matrix(X)
 
 
 class BlockMaker:
