@@ -98,14 +98,22 @@ class BlockStorage:
 class BlockMaker:
     """Blocks of about `n_bytes` with complete groups, from batches of any size.
 
-    Checks that all numbers are finite and weights not negative.
+    Checks that all numbers are finite and weights not negative. Whether the columns
+    `can_be_prepared` by `open_rows` decides on the remedy in an error.
     """
 
     def __init__(
-        self, labels: Labels, n_bytes: int, name: Any, columns: list[str], grouped: bool
+        self,
+        labels: Labels,
+        n_bytes: int,
+        name: Any,
+        columns: list[str],
+        grouped: bool,
+        can_be_prepared: bool = False,
     ) -> None:
         self._labels, self._bytes, self._name = labels, n_bytes, name
         self._columns, self._grouped = columns, grouped
+        self._can_be_prepared = can_be_prepared
         self._waiting: list[Rows] = []
         self._n_rows = 0
 
@@ -152,10 +160,13 @@ class BlockMaker:
             row, column = np.argwhere(~np.isfinite(batch.X))[0] if not sp.issparse(batch.X) else (
                 0, 0)  # fmt: skip
             named = self._columns[column] if column < len(self._columns) else column
+            remedy = "fill or remove it"
+            if self._can_be_prepared:
+                remedy += ", or have such values filled by open_rows(prepare=True)"
             raise DataFileError(
                 self._name,
                 f"row {self._n_rows + row + 1:,} has a missing or infinite value in column "
-                f"{named!r}; fill or remove it",
+                f"{named!r}; {remedy}",
             )
         if batch.weight is not None and not (np.isfinite(batch.weight) & (batch.weight >= 0)).all():
             raise DataFileError(self._name, "weights must be finite and not negative")

@@ -152,13 +152,14 @@ class FileSet:
 class _PreparedRows:
     """The rows of files as the columns of a fitted model, for `RowStream`."""
 
-    words = ()
+    transformer = None
 
     def __init__(self, files: FileSet, model: Model, y_of: Mapping[str, Any]) -> None:
         self._files, self._model, self._y_of = files, model, y_of
         self.files, self.name = files.files, files.files[0]
         self._steps, self._form, self._map = _steps_of(model)
         self.columns: list[str] = []
+        self.n_columns_read = len(model.columns)
         self._in_blocks = BlockStorage()
 
     def _matrix(self, frame: Any, n_before: int) -> Any:
