@@ -304,7 +304,12 @@ def write_small(folder, **columns):
 @pytest.mark.parametrize(
     ("columns", "options", "problem"),
     [
-        ({"a": [1.0, None, 2.0], "y": [0, 1, 0]}, {}, r"row 2 has a missing .* column 'a'"),
+        (
+            {"a": [1.0, None, 2.0], "y": [0, 1, 0]},
+            {"prepare": False},
+            r"row 2 has a missing .* column 'a'; fill or remove it, or .*prepare=True",
+        ),
+        ({"a": [1.0, np.inf, 2.0], "y": [0, 1, 0]}, {}, r"row 2 has a .*infinite .* column 'a'"),
         ({"a": [1.0, 3.0, 2.0], "y": [0, None, 0]}, {}, r"label column 'y' is empty in row 2"),
         ({"a": [1.0, 3.0], "y": [0, 1], "w": [1.0, -1.0]}, {"weight": "w"}, "not negative"),
         (
@@ -334,13 +339,15 @@ def test_sources_that_cannot_be_opened(tmp_path, made):
     with pytest.raises(DataFileError, match=r"no column 'Y'; did you mean 'y'"):
         forerank.open_rows(path, "Y")
     with pytest.raises(DataFileError, match="'b' does not hold numbers"):
-        forerank.open_rows(path, "y")
+        forerank.open_rows(path, "y", prepare=False)
     with pytest.raises(DataFileError, match="no column is left"):
         forerank.open_rows(path, "y", drop=["a", "b"])
     np.save(tmp_path / "F.npy", np.asfortranarray(made[0]))
     with pytest.raises(DataFileError, match="C order"):
         forerank.open_rows(tmp_path / "F.npy", made[1])
     np.save(tmp_path / "X.npy", made[0])
+    with pytest.raises(DataFileError, match="are not prepared; write it as Parquet"):
+        forerank.open_rows(tmp_path / "X.npy", made[1], prepare=True)
     with pytest.raises(DataFileError, match="labels or groups of shape"):
         forerank.open_rows(tmp_path / "X.npy", made[1][:5])
     (tmp_path / "rows.svm").write_text("1 1:2\n")

@@ -157,3 +157,17 @@ def test_a_label_that_the_sample_lacks_is_an_error(frame, tmp_path):
     path = write(rows, tmp_path)
     with pytest.raises(DataFileError, match=r"label '9' is not in the sample"):
         fit(path, "grade", memory="1MiB", ranker="PairwiseRanker", check=0.0, seed=1)
+
+
+def test_amounts_and_an_empty_file_among_csv_files(frame, tmp_path, streamed):
+    rows = frame.drop(columns=["customer", "text"])
+    amounts = np.random.default_rng(1).uniform(1, 5_000, N)
+    rows["price"] = [f"${value:,.2f}" for value in amounts]
+    path = write(rows, tmp_path, "csv")
+    rows.head(0).to_csv(tmp_path / "part.csv", index=False)
+    model = fit(path, "bought", memory="1MiB", ranker="PairwiseRanker", check=0.0)
+    assert len(streamed) == 1
+    assert model.summary["rows"] == N
+    assert model.columns["price"] == "number"
+    numbers = rows.assign(price=amounts.round(2))
+    np.testing.assert_allclose(scores(model, rows), scores(model, numbers))

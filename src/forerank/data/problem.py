@@ -10,7 +10,7 @@
 `read_problem` is the only way in: fit, compare and report call it with the same arguments.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -27,13 +27,14 @@ from forerank._text import counted, listed
 from forerank._typing import Index, Vector
 from forerank._validation import check_choice, refuse_dask
 from forerank.data.checks import DataWarning, check_rows
-from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn, mixed_columns, plan_columns
+from forerank.data.column_plan import FORMS, ColumnPlan, MixedColumn
 from forerank.data.forms import ColumnForms, FormColumns
-from forerank.data.frames import as_frame, column_name, with_types
+from forerank.data.frames import as_frame, column_name
 from forerank.data.labels import Labels, read_labels
 from forerank.data.notations import PLAIN, Reading
+from forerank.data.planned_columns import planned
 from forerank.data.readers import NOTES, Matrix, check_columns
-from forerank.data.readings import declared_reading, reading_notes, written_columns
+from forerank.data.readings import reading_notes
 from forerank.data.source import DataSource, ReadOptions, is_frame
 from forerank.data.word_counts import WordCounts, holds_counts
 from forerank.metrics.validation import number_groups
@@ -281,43 +282,18 @@ def _read_table(source: DataSource, target: Any, group: Any, positive: Any) -> R
     label_column, groups = frame[target], None
     if group is not None:
         groups = np.unique(source.group_names(frame, group), return_inverse=True)[1]
-    excluded = {target, group, *drop}
-    frame, readings, how_read = _with_readings(source, frame, types, excluded)
-    settings |= _reading_settings(readings)
-    plan = plan_columns(frame, exclude=excluded, types=types)
-    if not plan.used:
-        reasons = "; ".join(plan.lines()) or "only the target"
-        raise source.error(f"no column can be used ({reasons}); add columns that differ by row")
-    rows = frame[plan.used]
-    del frame
+    found = planned(frame, source.error, types=types, exclude={target, group, *drop})
+    settings |= _reading_settings(found.readings)
+    plan, rows = found.plan, found.frame[found.plan.used]
+    notes_on_strings = reading_notes(found.written, source.position)
+    notes_on_strings += _mixed_notes(source, plan, found.mixed)
+    del frame, found
     labels = read_labels(label_column, target, positive, source.error)
     notes += plan.lines() + ([f"left out {listed(drop)}: as requested"] if drop else [])
-    notes += how_read(plan) + labels.notes
+    notes += notes_on_strings + labels.notes
     problem = RankingProblem(source, rows, labels, labels.y, target, groups, plan=plan, notes=notes)
     problem.column_kinds, problem.read_settings = plan.kinds(rows), settings
     return problem
-
-
-def _with_readings(
-    source: DataSource, frame: Any, types: Mapping[str, str], excluded: set[str | None]
-) -> tuple[Any, dict[str, Reading], Callable[[ColumnPlan], list[str]]]:
-    """The frame with numbers and dates in place of strings that hold them, how these were read, and
-    a function from the plan of the columns to notes.
-    """
-    declared = {name: declared_reading(frame[name], kind) for name, kind in types.items()}
-    readings = {name: each for name, each in declared.items() if each is not None}
-    frame = with_types(frame, types, source.error, readings=readings)
-    written = written_columns(frame, exclude={*excluded, *types})
-    found = {column.name: column.reading for column in written}
-    mixed = mixed_columns(frame, exclude={*excluded, *types, *found})
-    found |= {each.name: Reading(missing=tuple(each.words)) for each in mixed if each.is_number}
-    kinds = {name: "date" if each.is_date else "number" for name, each in found.items()}
-    frame = with_types(frame, kinds, source.error, readings=found)
-
-    def notes(plan: ColumnPlan) -> list[str]:
-        return reading_notes(written, source.position) + _mixed_notes(source, plan, mixed)
-
-    return frame, readings | found, notes
 
 
 def _reading_settings(readings: Mapping[str, Reading]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ __all__ = [
     "NOTES",
     "Matrix",
     "check_columns",
+    "csv_types",
     "file_kind",
     "iter_batches",
     "iter_table",
@@ -112,32 +113,54 @@ def iter_table(
     types: Mapping[str, Any] | None = None,
     encoding: str | None = None,
     format: str | None = None,
+    readings: Mapping[str, Reading] | None = None,
+    allow_empty: bool = False,
 ) -> "Iterator[pd.DataFrame]":
     """A table as frames of at most `rows` rows; memory does not grow with the file, except for
     RIS, BibTeX, XLSX and JSON lines, which are read whole.
 
     Parameters
     ----------
-    path, columns, delimiter, encoding, format
+    path, columns, delimiter, encoding, format, readings
         As in `read_table`.
     rows : int, default=65536
     types : mapping from names to pyarrow types, optional
         Of the columns of a CSV file. By default they are those of its first block (4 MB), and a
         later value of another type is an error.
+    allow_empty : bool, default=False
+        Whether a file without rows has no frames; by default it is an error.
     """
     import pyarrow as pa
 
     kind = _table_kind(path, format, encoding)
     n_rows = 0
     if kind in ("csv", "tsv"):
-        batches = _csv_batches(path, _csv_file(path, kind, delimiter, encoding), columns, types)
+        csv = _csv_file(path, kind, delimiter, encoding)
+        batches = _csv_batches(path, csv, CsvOptions(columns, types or {}, readings or {}))
     else:
         batches = _batches(path, kind, columns, encoding)
     for batch in batches:
         n_rows += batch.num_rows
         for begin in range(0, batch.num_rows, rows):
             yield to_frame(pa.Table.from_batches([batch.slice(begin, rows)]))
-    _refuse_empty(path, n_rows)
+    if not allow_empty:
+        _refuse_empty(path, n_rows)
+
+
+def csv_types(
+    path: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
+) -> dict[str, Any]:
+    """The pyarrow types of the columns of a CSV file by its first block, without those of columns
+    that are empty there.
+    """
+    csv = open_csv(path, delimiter, encoding=encoding, format=format)
+    with file_errors(path):
+        return _first_types(csv, _checked_options(path, csv, CsvOptions(columns)))
 
 
 def read_strings(
@@ -256,20 +279,21 @@ def _checked_options(path: Any, csv: CsvFile, options: CsvOptions) -> CsvOptions
     return replace(options, types=types, readings=readings)
 
 
-def _csv_batches(
-    path: Any, csv: CsvFile, columns: Sequence[str] | None, types: Mapping[str, Any] | None
-) -> Iterator:
-    import pyarrow as pa
-
-    options = _checked_options(path, csv, CsvOptions(columns, types or {}))
+def _csv_batches(path: Any, csv: CsvFile, options: CsvOptions) -> Iterator:
+    options = _checked_options(path, csv, options)
     with file_errors(path):
-        if types is None:
-            first = next(csv.blocks(), None)
-            fields = [] if first is None else csv.parse(first, options).schema
-            types = {field.name: field.type for field in fields if not pa.types.is_null(field.type)}
-            options = replace(options, types=types)
+        if not options.types:
+            options = replace(options, types=_first_types(csv, options))
         for table in csv.tables(options):
             yield from table.combine_chunks().to_batches()
+
+
+def _first_types(csv: CsvFile, options: CsvOptions) -> dict[str, Any]:
+    import pyarrow as pa
+
+    first = next(csv.blocks(), None)
+    fields = [] if first is None else csv.parse(first, options).schema
+    return {field.name: field.type for field in fields if not pa.types.is_null(field.type)}
 
 
 # --- Tables that are not CSV ---

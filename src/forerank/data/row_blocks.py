@@ -13,10 +13,12 @@ from forerank.data.row_sources import ArraySource, Batch
 from forerank.exceptions import DataFileError
 from forerank.objectives.parts import Rows
 
-__all__ = ["BlockMaker", "BlockReader", "BlockWriter", "Labels"]
+__all__ = ["BlockMaker", "BlockReader", "BlockStorage", "BlockWriter", "Labels"]
 
 # Classes of y beyond which the target is taken for a number or an id.
 _MOST_CLASSES = 256
+# Share of entries that are not zero above which rows are stored as dense ones.
+_DENSE_SHARE = 0.2
 # Buffers of a reader: one is used, one is ready, one is being filled.
 _BUFFERS = 3
 
@@ -77,17 +79,41 @@ class Labels:
         return classes, order.astype(np.int64)
 
 
+class BlockStorage:
+    """The storage of matrices, dense or CSR, that all blocks have: it is chosen for the first."""
+
+    def __init__(self) -> None:
+        self._dense: bool | None = None
+
+    def __call__(self, X: Any) -> Any:
+        """The matrix in the storage of all blocks."""
+        if self._dense is None:
+            share = X.nnz / max(X.shape[0] * X.shape[1], 1) if sp.issparse(X) else 1.0
+            self._dense = share > _DENSE_SHARE
+        if sp.issparse(X):
+            return X.toarray() if self._dense else sp.csr_matrix(X)
+        return np.ascontiguousarray(X) if self._dense else sp.csr_matrix(X)
+
+
 class BlockMaker:
     """Blocks of about `n_bytes` with complete groups, from batches of any size.
 
-    Checks that all numbers are finite and weights not negative.
+    Checks that all numbers are finite and weights not negative. Whether the columns
+    `can_be_prepared` by `open_rows` decides on the remedy in an error.
     """
 
     def __init__(
-        self, labels: Labels, n_bytes: int, name: Any, columns: list[str], grouped: bool
+        self,
+        labels: Labels,
+        n_bytes: int,
+        name: Any,
+        columns: list[str],
+        grouped: bool,
+        can_be_prepared: bool = False,
     ) -> None:
         self._labels, self._bytes, self._name = labels, n_bytes, name
         self._columns, self._grouped = columns, grouped
+        self._can_be_prepared = can_be_prepared
         self._waiting: list[Rows] = []
         self._n_rows = 0
 
@@ -134,10 +160,13 @@ class BlockMaker:
             row, column = np.argwhere(~np.isfinite(batch.X))[0] if not sp.issparse(batch.X) else (
                 0, 0)  # fmt: skip
             named = self._columns[column] if column < len(self._columns) else column
+            remedy = "fill or remove it"
+            if self._can_be_prepared:
+                remedy += ", or have such values filled by open_rows(prepare=True)"
             raise DataFileError(
                 self._name,
                 f"row {self._n_rows + row + 1:,} has a missing or infinite value in column "
-                f"{named!r}; fill or remove it",
+                f"{named!r}; {remedy}",
             )
         if batch.weight is not None and not (np.isfinite(batch.weight) & (batch.weight >= 0)).all():
             raise DataFileError(self._name, "weights must be finite and not negative")

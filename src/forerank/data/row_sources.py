@@ -4,7 +4,7 @@ A source yields `Batch`es: a block of columns as an array in C order, and labels
 labels of its rows. Memory does not grow with the number of rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forerank._text import listed
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import to_frame
-from forerank.data.readers import check_columns, iter_batches, iter_table
+from forerank.data.readers import check_columns, csv_types, iter_batches, iter_table
 from forerank.exceptions import DataFileError
 
 __all__ = ["ArraySource", "Batch", "TableSource", "find_files", "open_source"]
@@ -35,10 +35,6 @@ class Batch:
     labels: NDArray
     weight: NDArray | None = None
     group: NDArray | None = None
-
-
-# From a pandas frame to the columns of X.
-Transform = Callable[[Any], Any]
 
 
 def find_files(paths: Any) -> list[Path]:
@@ -65,7 +61,14 @@ class TableSource:
         The columns of X; by default all others.
     drop : list of str
         Columns that are not used.
+
+    Attributes
+    ----------
+    words, gaps : lists of str
+        Columns of X that are not numbers, and those with missing values among the first rows.
     """
+
+    transformer = None
 
     def __init__(
         self,
@@ -88,48 +91,66 @@ class TableSource:
         self.columns = list(columns) if columns else [name for name in names if name not in used]
         if not self.columns:
             raise DataFileError(self.name, "no column is left for X; add columns")
+        self.n_columns_read = len(self.columns)
         self.dtype = _matrix_type(head[self.columns])
         self.words = _words(head[self.columns])
-        self.transform: Transform | None = None
+        self.gaps = [name for name in self.columns if head[name].isna().any()]
 
     def _head(self) -> Any:
-        """The first rows."""
+        """The first rows; those of an empty file where there are no others."""
+        empty = None
         for frame in self.frames(None):
-            return frame
-        raise DataFileError(self.name, "there are no rows")
+            if len(frame):
+                return frame
+            empty = frame if empty is None else empty
+        if empty is None:
+            raise DataFileError(self.name, "there are no rows")
+        return empty
 
-    def frames(self, columns: Sequence[str] | None) -> Iterator[Any]:
-        """All rows as frames, file by file."""
+    def frames(
+        self, columns: Sequence[str] | None, csv_options: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
+        """All rows as frames, file by file.
+
+        `csv_options` are `types` and `readings` of columns of CSV files; the types of other columns
+        are those of the first block of a file.
+        """
         if not self.files:
             yield from _arrow_frames(self._data, columns)
             return
         for path in self.files:
             if file_kind(path, self._reading.get("format")) in ("csv", "tsv"):
-                yield from iter_table(path, columns=columns, **self._reading)
+                yield from self._csv_frames(path, columns, csv_options)
             else:
                 for batch in iter_batches(path, columns=columns, **self._reading):
                     yield _frame_of(batch)
 
-    def wanted(self) -> list[str]:
-        """All columns that are read."""
-        return [*self.columns, *(name for name in self._special if name is not None)]
+    def _csv_frames(
+        self, path: Path, columns: Sequence[str] | None, given: Mapping[str, Any] | None
+    ) -> Iterator[Any]:
+        options: dict[str, Any] = {**self._reading, "columns": columns}
+        if given is not None:
+            options |= {**given, "types": {**csv_types(path, **options), **given["types"]}}
+        yield from iter_table(path, allow_empty=len(self.files) > 1, **options)
+
+    def with_special(self, columns: Sequence[str]) -> list[str]:
+        """These columns and those of labels, groups and weights."""
+        special = [name for name in self._special if name is not None]
+        return list(dict.fromkeys([*columns, *special]))
 
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
         begin = 0
-        for frame in self.frames(self.wanted()):
-            yield self.batch(frame, begin)
-            begin += len(frame)
-
-    def batch(self, frame: Any, begin: int) -> Batch:
-        """Rows of a frame, of which the first is row `begin` of all."""
-        target, group, weight = self._special
-        if self.transform is not None:
-            X = self.transform(frame)
-        else:
-            X = np.empty((len(frame), len(self.columns)), dtype=self.dtype)
+        for frame in self.frames(self.with_special(self.columns)):
+            X: NDArray = np.empty((len(frame), len(self.columns)), dtype=self.dtype)
             for k, name in enumerate(self.columns):
                 X[:, k] = self._numbers(frame[name])
+            yield self.batch(X, frame, begin)
+            begin += len(frame)
+
+    def batch(self, X: Any, frame: Any, begin: int) -> Batch:
+        """X with labels, weights and groups of a frame, whose first row is row `begin` of all."""
+        target, group, weight = self._special
         return Batch(
             X,
             self._known(frame[target], "label", begin),
@@ -196,6 +217,8 @@ class ArraySource:
     """
 
     words: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    transformer = None
 
     def __init__(self, path: Path, target: Any, group: Any = None, weight: Any = None) -> None:
         check_readable(path)
@@ -218,6 +241,7 @@ class ArraySource:
         numbers = {each for each in self._special if isinstance(each, int)}
         self.kept = [k for k in range(self.n_file_columns) if k not in numbers]
         self.columns = [f"x{k}" for k in self.kept]
+        self.n_columns_read = len(self.columns)
 
     def _special_column(self, given: Any) -> Any:
         if given is None:

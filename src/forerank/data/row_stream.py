@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.prefetch import prefetched
+from forerank.data.prepared_source import prepared
 from forerank.data.row_blocks import BlockMaker, BlockReader, BlockWriter, Labels
 from forerank.data.row_sample import RowSample
 from forerank.data.row_sources import ArraySource, Batch, TableSource, open_source
@@ -94,11 +95,19 @@ class Scan:
 
 
 class RowSource(Protocol):
-    """What is read: files, a name for errors, names of columns, and batches of rows."""
+    """What is read: files, a name for errors, and batches of rows."""
 
     files: list[Path]
     name: Any
-    columns: list[str]
+    n_columns_read: int
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of X."""
+
+    @property
+    def transformer(self) -> Any:
+        """The transformer that makes X of the columns that are read; None where these are X."""
 
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
@@ -109,8 +118,6 @@ class RowStream:
 
     Attributes
     ----------
-    columns : list of str
-        Names of the columns of X.
     grouped : bool
     bytes_read : int
         Bytes of all passes since the scan.
@@ -130,7 +137,7 @@ class RowStream:
     ) -> None:
         self._source, self._memory, self._say = source, memory, say
         self.grouped = grouped
-        self.columns = list(source.columns)
+        # A transformer makes matrices without names, and so will it of new rows.
         self.has_names = isinstance(source, TableSource)
         self.bytes_read = self.n_passes = 0
         self._spool: SpoolDirectory | None = None
@@ -139,7 +146,7 @@ class RowStream:
         self._signature = self._signatures()
 
     def __repr__(self) -> str:
-        return f"<rows of {self._source.name}, {counted(len(self.columns), 'column')}>"
+        return f"<rows of {self._source.name}, {counted(self._source.n_columns_read, 'column')}>"
 
     def __enter__(self) -> "RowStream":
         return self
@@ -155,6 +162,20 @@ class RowStream:
             self._spool.close()
         self._spool, self._writer, self._reader = None, None, None
         self.__dict__.pop("scan", None)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of X; of those that `transformer` makes, where there is one."""
+        return list(self._source.columns)
+
+    @property
+    def transformer(self) -> Any:
+        """The fitted transformer from a frame to the columns of X; None where they are as read.
+
+        It is fitted on a sample of the rows when it, the columns or the rows are first used.
+        `make_pipeline(rows.transformer, ranker)` scores new frames.
+        """
+        return self._source.transformer
 
     @property
     def n_rows(self) -> int:
@@ -200,7 +221,8 @@ class RowStream:
     def _blocks(self, labels: Labels) -> Iterator[Rows]:
         """Blocks of rows with the class numbers of `labels`; groups are complete within a block."""
         share = min(int(self._memory * _BLOCK_SHARE), _LARGEST_BLOCK)
-        maker = BlockMaker(labels, share, self._source.name, self.columns, self.grouped)
+        name, columns = self._source.name, self.columns
+        maker = BlockMaker(labels, share, name, columns, self.grouped, self.has_names)
         for batch in prefetched(self._source.batches(), depth=1):
             yield from maker.add(batch)
         yield from maker.rest()
@@ -389,6 +411,7 @@ def open_rows(
     delimiter: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
+    prepare: bool | None = None,
     say: Say = lambda line: None,
 ) -> RowStream:
     """Rows for fits on data larger than memory: `PairwiseRanker().fit(rows)`.
@@ -407,27 +430,47 @@ def open_rows(
     weight : str, int or array-like, optional
         The column of sample weights.
     columns : list of str, optional
-        The columns of X; by default all others. They hold numbers, without missing values.
+        The columns of X; by default all others.
     drop : list of str
         Columns that are not used.
     memory : int or str, default="4GB"
         Bytes that blocks and samples may take up, beside the libraries and d^2 numbers.
     delimiter, encoding, format
         Of the files, as in `forerank.data.readers.read_table`.
+    prepare : bool, optional
+        Whether the columns are prepared as by `forerank fit`: missing values filled, numbers and
+        dates scaled, categories one-hot, texts tf-idf, columns that cannot help left out. This is
+        `rows.transformer`, a `forerank.data.planned_columns.PlannedColumns` that is fitted on a
+        random sample of up to 200,000 rows, for which all sources are read once more. By default
+        columns are prepared where one of them is not numeric, or has missing values among the first
+        rows (those of the first block that is read, up to 65,536 of Parquet). False refuses such
+        columns; True also fills missing values that only later rows have.
     say : callable, optional
         Called with a line on the progress of each pass.
 
     Returns
     -------
     RowStream
+        Its `columns` are the names of the columns of X, its `transformer` makes them of a frame (it
+        is None for numbers that are used as they are).
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from forerank import PairwiseRanker, open_rows
+    >>> job = ["clerk", "cook", "clerk", "cook"]
+    >>> table = pa.table({"age": [31, None, 28, 50], "job": job, "hit": [0, 1, 0, 1]})
+    >>> with open_rows(table, target="hit") as rows:
+    ...     ranker = PairwiseRanker().fit(rows)
+    >>> rows.columns
+    ['age', 'job=clerk', 'job=cook']
+    >>> make_pipeline(rows.transformer, ranker).predict(table.to_pandas()).tolist()
+    [0, 1, 0, 1]
     """
     options = {"delimiter": delimiter, "encoding": encoding, "format": format}
     reading = {name: value for name, value in options.items() if value is not None}
     source = open_source(data, target, group, weight, columns, drop, **reading)
-    if source.words:
-        raise DataFileError(
-            source.name,
-            f"the column {source.words[0]!r} does not hold numbers; leave it out with drop, or use "
-            "forerank.workflows.fit, which prepares words and categories",
-        )
-    return RowStream(source, grouped=group is not None, memory=parse_bytes(memory), say=say)
+    n_bytes = parse_bytes(memory)
+    rows = prepared(source, prepare, n_bytes, say)
+    return RowStream(rows, grouped=group is not None, memory=n_bytes, say=say)

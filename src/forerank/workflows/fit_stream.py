@@ -13,23 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from forerank._text import counted, listed
 from forerank.data.formats import file_kind, is_compressed
 from forerank.data.forms import in_form
+from forerank.data.frame_sample import draw_rows, sample_size
 from forerank.data.frames import as_frame
 from forerank.data.labels import is_unlabelled, label_text, read_labels
 from forerank.data.readers import check_columns, iter_table
+from forerank.data.row_blocks import BlockStorage
 from forerank.data.row_sources import Batch, find_files
 from forerank.data.row_stream import RowStream
 from forerank.data.source import ReadOptions
 from forerank.estimators import PairwiseRanker, PointwiseRanker
 from forerank.exceptions import DataFileError
 from forerank.models import Model
-from forerank.models.tables import column_types, model_frame
+from forerank.models.tables import column_types, model_frame, model_readings
 from forerank.selection import Ranker
 
 __all__ = ["FileSet", "fit_file_set", "streamed_files"]
@@ -43,10 +44,6 @@ _STREAMED = ("csv", "tsv", "parquet", "feather")
 _MEMORY_OF_TEXT, _MEMORY_OF_COMPRESSED, _MEMORY_OF_COLUMNS = 4.0, 20.0, 10.0
 # Share of the memory of the machine that a fit in memory may take, where no memory is given.
 _SHARE_OF_MACHINE = 0.5
-# Most rows of the sample on which columns and method are chosen.
-_SAMPLE_ROWS = 200_000
-# Share of entries that are not zero above which rows are kept as dense ones.
-_DENSE = 0.2
 
 
 def machine_memory() -> int:
@@ -108,19 +105,27 @@ class FileSet:
             raise DataFileError(files[0], "no target was given; choose one of its columns")
         self.target, self.group = target, group
         self.kind = file_kind(files[0], options.format)
-        head = next(iter(self.frames()))
-        check_columns(files[0], list(head.columns), target, group, *options.drop)
+        check_columns(files[0], list(self.head().columns), target, group, *options.drop)
 
-    def frames(
-        self, columns: list[str] | None = None, types: Mapping[str, Any] | None = None
-    ) -> Iterator[Any]:
-        """All rows as frames, without those that have no label if these are to be skipped."""
-        options = self._options
+    def head(self) -> Any:
+        """The first rows."""
+        for frame in self.frames():
+            return frame
+        raise DataFileError(self.files[0], "there are no rows")
+
+    def frames(self, columns: list[str] | None = None, **csv_options: Any) -> Iterator[Any]:
+        """All rows as frames, without those that have no label if these are to be skipped.
+
+        `csv_options` are `types` and `readings` of the columns of CSV files. One of several files
+        may be empty.
+        """
+        options, allow_empty = self._options, len(self.files) > 1
         for path in self.files:
-            reading: dict[str, Any] = {"columns": columns, "types": types, "format": options.format}
+            reading: dict[str, Any] = {"columns": columns, "format": options.format}
             if file_kind(path, options.format) in ("csv", "tsv"):
                 reading |= {"delimiter": options.delimiter, "encoding": options.encoding}
-            for frame in iter_table(path, **reading):
+                reading |= csv_options
+            for frame in iter_table(path, allow_empty=allow_empty, **reading):
                 frame = as_frame(frame)
                 if options.skip_unlabelled and self.target in frame.columns:
                     frame = frame[~is_unlabelled(frame[self.target])]
@@ -130,60 +135,45 @@ class FileSet:
         """A random sample of at most `size` rows (complete groups), and the number of rows of each
         label over all rows.
         """
-        import pandas as pd
-
-        rng, share, kept = np.random.default_rng(seed), 1.0, []
         counts: Counter[str] = Counter()
-        for frame in self.frames():
-            for value, count in frame[self.target].value_counts(dropna=False).items():
-                counts[label_text(value).strip()] += int(count)
-            u = rng.uniform(size=len(frame))
-            if self.group is not None:
-                names = pd.util.hash_array(frame[self.group].astype(str).to_numpy(dtype=object))
-                u = names.astype(float) / 2.0**64
-            frame = frame.assign(**{_RANDOM: u})
-            kept.append(frame[u < share])
-            while sum(map(len, kept)) > size:
-                share *= 0.5
-                kept = [each[each[_RANDOM] < share] for each in kept]
-        if not counts.total():
+
+        def counted_frames() -> Iterator[Any]:
+            for frame in self.frames():
+                for value, count in frame[self.target].value_counts(dropna=False).items():
+                    counts[label_text(value).strip()] += int(count)
+                yield frame
+
+        drawn = draw_rows(counted_frames(), size, seed, self.group)
+        if drawn is None:
             raise DataFileError(self.files[0], "there are no rows")
-        return pd.concat(kept, ignore_index=True).drop(columns=_RANDOM), counts
-
-
-# Name of the column of random numbers of a sample.
-_RANDOM = "forerank random number"
+        return drawn, counts
 
 
 class _PreparedRows:
     """The rows of files as the columns of a fitted model, for `RowStream`."""
 
-    words = ()
+    transformer = None
 
     def __init__(self, files: FileSet, model: Model, y_of: Mapping[str, Any]) -> None:
         self._files, self._model, self._y_of = files, model, y_of
         self.files, self.name = files.files, files.files[0]
         self._steps, self._form, self._map = _steps_of(model)
         self.columns: list[str] = []
-        self._dense: bool | None = None
+        self.n_columns_read = len(model.columns)
+        self._in_blocks = BlockStorage()
 
     def _matrix(self, frame: Any, n_before: int) -> Any:
         frame = model_frame(self._model, frame, self.name, rows_before=n_before)
         X = in_form(self._steps.transform(frame), self._form)
-        X = X if self._map is None else self._map.transform(X)
-        if self._dense is None:
-            share = X.nnz / max(X.shape[0] * X.shape[1], 1) if sp.issparse(X) else 1.0
-            self._dense = share > _DENSE
-        if sp.issparse(X):
-            return X.toarray() if self._dense else sp.csr_matrix(X)
-        return np.ascontiguousarray(X) if self._dense else sp.csr_matrix(X)
+        return self._in_blocks(X if self._map is None else self._map.transform(X))
 
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
-        files, types = self._files, column_types(self._model)
+        files = self._files
+        read = {"types": column_types(self._model), "readings": model_readings(self._model)}
         wanted = list(dict.fromkeys([*self._model.columns, files.target, *_listed(files.group)]))
         n_rows = 0
-        for frame in files.frames(wanted, types):
+        for frame in files.frames(wanted, **read):
             if len(frame):
                 group = None
                 if files.group is not None:
@@ -291,9 +281,7 @@ def _sample_rows(files: FileSet, memory: int) -> float:
     """
     if sum(_memory_of(path, files.kind) for path in files.files) <= memory:
         return np.inf
-    head = next(iter(files.frames()))
-    per_row = max(float(head.memory_usage(deep=True).sum()) / max(len(head), 1), 1.0)
-    return int(max(min(_SAMPLE_ROWS, 0.25 * memory / (8.0 * per_row)), 1_000))
+    return sample_size(files.head(), memory)
 
 
 def _replace(model: Model, before: Any, fitted: Any) -> None:
