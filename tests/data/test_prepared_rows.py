@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import forerank
 from forerank import PairwiseRanker, PointwiseRanker
+from forerank.data.frames import as_frame
 from forerank.data.planned_columns import PlannedColumns
 from forerank.exceptions import DataFileError
 from forerank.models.tables import model_frame
@@ -88,7 +89,7 @@ def test_the_columns_are_those_of_forerank_fit(frame, tmp_path):
     # Rows that fit into memory are their own sample.
     model = fit(path, "y", drop=drop, ranker="PairwiseRanker", check=0.0)
     rows = forerank.open_rows(path, "y", drop=drop)
-    expected = model.estimator[0].transform(model_frame(model, frame, "the table"))
+    expected = model.estimator[0].transform(model_frame(model, as_frame(frame), "the table"))
     np.testing.assert_allclose(dense(rows.transformer.transform(frame)), dense(expected))
     assert rows.columns == model.estimator[0].get_feature_names_out().tolist()
     assert "nothing" in rows.transformer.plan_.left_out

@@ -79,9 +79,7 @@ def _coarser(cells, first, width, out, out_first):  # type: ignore[no-untyped-de
 
 
 def _no_cells(n: int) -> Vector:
-    cells = np.zeros((n, 5))
-    cells[:, _LOWEST], cells[:, _HIGHEST] = np.inf, -np.inf
-    return cells
+    return np.tile([0.0, 0.0, 0.0, np.inf, -np.inf], (n, 1))
 
 
 def _suitable_bits(n_cells: int, bits: int) -> int:
