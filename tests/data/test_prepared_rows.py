@@ -4,6 +4,7 @@ the fits of rows in memory.
 
 import gzip
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -260,6 +261,18 @@ def test_lines_on_the_sample_and_the_columns(frame, tmp_path):
         assert rows.n_rows == N
     assert lines[0] == "reading a sample of the rows"
     assert any(line.startswith("left out nothing: empty") for line in lines)
+
+
+def test_lines_on_a_scan_have_a_total_where_it_is_known(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("forerank.data.row_stream._SECONDS_PER_LINE", 0.0)
+    for data, pattern in (
+        (write(frame, tmp_path), r"scan: (\S+) of \1 GB, about 0 s to go"),
+        (pa.Table.from_pandas(frame), rf"scan: {N:,} rows, \S+ GB"),
+    ):
+        lines = []
+        with forerank.open_rows(data, "y", memory="1MB", say=lines.append) as rows:
+            assert rows.n_rows == N
+        assert re.fullmatch(pattern, lines[-1])
 
 
 def test_tables_that_cannot_be_prepared():

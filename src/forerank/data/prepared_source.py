@@ -60,6 +60,11 @@ class PreparedSource:
         """The names of the prepared columns."""
         return self.transformer.get_feature_names_out().tolist()
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known before they are read."""
+        return self._table.n_rows
+
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
         transformer, table, begin = self.transformer, self._table, 0

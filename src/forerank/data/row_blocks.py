@@ -260,7 +260,6 @@ class BlockReader:
         self.is_in_place = in_place is not None
         path = directory / "rows" if in_place is None else in_place.name
         self._path = path
-        self.n_bytes = path.stat().st_size
         width = n_columns if in_place is None else in_place.n_file_columns
         self._width = width
         self._largest = max(n for n, _, _ in shapes) * width

@@ -19,7 +19,7 @@ from forerank.data.frames import to_frame
 from forerank.data.readers import check_columns, csv_types, iter_batches, iter_table
 from forerank.exceptions import DataFileError
 
-__all__ = ["ArraySource", "Batch", "TableSource", "find_files", "open_source"]
+__all__ = ["ArraySource", "Batch", "TableSource", "find_files", "known_rows", "open_source"]
 
 # Formats that are read in blocks.
 _STREAMED = ("csv", "tsv", "parquet", "feather")
@@ -47,6 +47,21 @@ def find_files(paths: Any) -> list[Path]:
             raise DataFileError(path, "there is no such file, and no file matches it as a pattern")
         found += map(Path, matches)
     return found
+
+
+def known_rows(files: Sequence[Path], format: str | None = None) -> int | None:
+    """The number of rows of Parquet files, by their metadata; None for others, which have to be
+    read for it, and for damaged ones, of which the reader says more.
+    """
+    if not files or any(file_kind(path, format) != "parquet" for path in files):
+        return None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return sum(pq.read_metadata(path).num_rows for path in files)
+    except (OSError, pa.ArrowException):
+        return None
 
 
 class TableSource:
@@ -95,6 +110,11 @@ class TableSource:
         self.dtype = _matrix_type(head[self.columns])
         self.words = _words(head[self.columns])
         self.gaps = [name for name in self.columns if head[name].isna().any()]
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known before they are read."""
+        return known_rows(self.files, self._reading.get("format"))
 
     def _head(self) -> Any:
         """The first rows; those of an empty file where there are no others."""

@@ -109,6 +109,10 @@ class RowSource(Protocol):
     def transformer(self) -> Any:
         """The transformer that makes X of the columns that are read; None where these are X."""
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known before they are read."""
+
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
 
@@ -232,7 +236,7 @@ class RowStream:
         moments: ColumnMoments | None = None
         sample: RowSample | None = None
         n_groups = n_unpaired = n_unpaired_rows = 0
-        progress = _Progress(self._say, "scan", sum(size for _, size, _ in self._signature))
+        progress = _Progress(self._say, "scan", self._source.n_rows)
         for rows in self._blocks(labels):
             if sample is None:
                 sample = self._new_sample(rows.X)
@@ -244,7 +248,7 @@ class RowStream:
                 n_unpaired += counts[1]
                 n_unpaired_rows += counts[2]
             self._write(rows)
-            progress.add(_n_bytes(rows.X))
+            progress.add(rows)
         if moments is None or sample is None:
             raise DataFileError(self._source.name, "there are no rows")
         labels.refuse_split_groups(self._source.name)
@@ -320,13 +324,12 @@ class RowStream:
         if self._reader is None or self._reader.is_in_place:
             self._check_unchanged()
         n_rows = 0
-        total = self._reader.n_bytes if self._reader else sum(s for _, s, _ in self._signature)
-        progress = _Progress(self._say, f"pass {self.n_passes}", total)
+        progress = _Progress(self._say, f"pass {self.n_passes}", scan.moments.n_rows)
         source = self._blocks(Labels(self._labels)) if self._reader is None else iter(self._reader)
         for rows in prefetched(source, depth=1):
             n_rows += rows.n_rows
             self.bytes_read += _n_bytes(rows.X)
-            progress.add(_n_bytes(rows.X))
+            progress.add(rows)
             yield Rows(rows.X, scan.order[rows.codes], rows.weight, rows.group)
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, "changed between two reads; fit again")
@@ -341,22 +344,28 @@ class RowStream:
 
 
 class _Progress:
-    """Lines on how much of a pass is done, and the time that is left."""
+    """Lines on how much of a pass is done, and the time that is left where `n_rows` is known."""
 
-    def __init__(self, say: Say, title: str, total: int) -> None:
-        self._say, self._title, self._total = say, title, max(total, 1)
-        self._done, self._begin = 0, perf_counter()
-        self._last = self._begin
+    def __init__(self, say: Say, title: str, n_rows: int | None) -> None:
+        self._say, self._title, self._n_rows = say, title, n_rows
+        self._done = self._bytes = 0
+        self._begin = self._last = perf_counter()
 
-    def add(self, n_bytes: int) -> None:
-        """Count bytes that were read."""
-        self._done += n_bytes
+    def add(self, rows: Rows) -> None:
+        """Count rows that were read."""
+        self._done += rows.n_rows
+        self._bytes += _n_bytes(rows.X)
         now = perf_counter()
-        if now - self._last >= _SECONDS_PER_LINE:
-            self._last = now
-            share = min(self._done / self._total, 1.0)
-            left = (now - self._begin) * (1.0 / share - 1.0)
-            sizes = f"{self._done / 1e9:.2f} of {self._total / 1e9:.2f} GB"
+        if now - self._last < _SECONDS_PER_LINE:
+            return
+        self._last = now
+        if self._n_rows is None:
+            self._say(f"{self._title}: {self._done:,} rows, {self._bytes / 1e9:.2f} GB")
+        else:
+            per_row = 1.0 / max(self._done, 1)
+            left = (now - self._begin) * max(self._n_rows * per_row - 1.0, 0.0)
+            total = self._bytes * max(self._n_rows * per_row, 1.0)
+            sizes = f"{self._bytes / 1e9:.2f} of {total / 1e9:.2f} GB"
             self._say(f"{self._title}: {sizes}, about {left:.0f} s to go")
 
 

@@ -24,7 +24,7 @@ from forerank.data.frames import as_frame
 from forerank.data.labels import is_unlabelled, label_text, read_labels
 from forerank.data.readers import check_columns, iter_table
 from forerank.data.row_blocks import BlockStorage
-from forerank.data.row_sources import Batch, find_files
+from forerank.data.row_sources import Batch, find_files, known_rows
 from forerank.data.row_stream import RowStream
 from forerank.data.source import ReadOptions
 from forerank.estimators import PairwiseRanker, PointwiseRanker
@@ -159,7 +159,7 @@ class _PreparedRows:
         self.files, self.name = files.files, files.files[0]
         self._steps, self._form, self._map = _steps_of(model)
         self.columns: list[str] = []
-        self.n_columns_read = len(model.columns)
+        self.n_columns_read, self.n_rows = len(model.columns), known_rows(files.files, files.kind)
         self._in_blocks = BlockStorage()
 
     def _matrix(self, frame: Any, n_before: int) -> Any:
