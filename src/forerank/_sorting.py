@@ -149,8 +149,8 @@ def largest(values: NDArray, count: int, *, stable: bool = True) -> Index:
     Of values equal to the last one, any are taken.
     """
     if count >= values.size:
-        return np.argsort(-values, kind="stable")
+        return argsort(-values, stable=True)
     some = np.argpartition(-values, count - 1)[:count]
     if stable:
         some.sort()
-    return some[np.argsort(-values[some], kind="stable")]
+    return some[argsort(-values[some], stable=True)]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from forerank._kernels import compiled
-from forerank._sorting import largest
-from forerank._typing import Index, Mask, Vector
+from forerank._sorting import argsort, largest
+from forerank._typing import Mask, Vector
 from forerank.design import Design
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
@@ -46,6 +46,8 @@ RankWeights = Callable[[Vector, Any], tuple[Vector, Vector]]
 
 # Total weight of the negatives below which harmonic weights are taken as uniform.
 _TINY_TOTAL = 1e-6
+# Shares of all sums of integer weights are kept where there are at most so many for each row.
+_MOST_SUMS = 16
 
 
 def uniform(above: Vector, total: float) -> tuple[Vector, Vector]:
@@ -120,6 +122,11 @@ class RankWeightedHinge:
         self._shares = self._weights(np.append(0.0, np.cumsum(self._weight)), self._total)
         slopes = self._shares[0]
         self._n_ranks = int(np.searchsorted(slopes, slopes[-1] * (1.0 - 1e-15)))
+        # With weights that are integers, such as numbers of equal rows, those of all sums.
+        self._shares_of_sums: tuple[Vector, Vector] | None = None
+        whole = self._total <= _MOST_SUMS * self._weight.size and not np.any(self._weight % 1.0)
+        if whole and not self._equal:
+            self._shares_of_sums = self._weights(np.arange(self._total + 1.0), self._total)
 
     def at(self, s: Vector) -> _Linearization:
         """Value and subgradient at the scores s. Cost: a sort of the negatives with a weight, and a
@@ -132,31 +139,60 @@ class RankWeightedHinge:
         else:
             order = largest(negative, negative.size)
             above = np.concatenate([[0.0], np.cumsum(self._weight[order])])
-            slopes, margins = self._weights(above, self._total)
-        descending = negative[order]
-        slope = np.diff(slopes)
-        cumulated = np.concatenate([[0.0], np.cumsum(slope * descending)])
+            slopes, margins = self._shares_of(above)
         positive = s[self._positives]
-        # The maximum over r is at the last rank without margin whose score is higher, or at the
-        # last rank whose score is higher by less than 1.
+        by_positive = argsort(-positive)
+        # The ranks without a margin.
         first = int(np.count_nonzero(margins == 0.0)) - 1
-        before = _count_above(descending[:first], positive)
-        after = np.maximum(_count_above(descending, positive - 1.0), first)
-        value_before = cumulated[before] - slopes[before] * positive
-        value_after = cumulated[after] + margins[after] - slopes[after] * positive
-        n_ranks = np.where(value_after > value_before, after, before)
-        value = float(self._share @ np.maximum(value_before, value_after))
         gradient = np.zeros(self.n_rows)
-        gradient[self._positives] = -self._share * slopes[n_ranks]
-        # Rank k has a slope from every positive with n_ranks >= k.
-        counts = np.bincount(n_ranks, weights=self._share, minlength=order.size + 1)
-        gradient[self._negatives[order]] = slope * np.cumsum(counts[::-1])[::-1][1:]
+        value = _sum_ranks(
+            positive, by_positive, self._share, negative[order], slopes, margins, first,
+            self._positives, self._negatives[order], gradient,
+        )  # fmt: skip
         return _Linearization(value, gradient)
 
+    def _shares_of(self, above: Vector) -> tuple[Vector, Vector]:
+        """The cumulated shares at total weights of the negatives."""
+        if self._shares_of_sums is None:
+            return self._weights(above, self._total)
+        sums = above.astype(np.intp)
+        slopes, margins = self._shares_of_sums
+        return slopes[sums], margins[sums]
 
-def _count_above(descending: Vector, bound: Vector) -> Index:
-    """The number of descending values that exceed each bound."""
-    return descending.size - np.searchsorted(descending[::-1], bound, side="right")
+
+@compiled
+def _sum_ranks(  # type: ignore[no-untyped-def]
+    positive, by_positive, share, descending, slopes, margins, first, rows, negative_rows, gradient
+):
+    """The value of `RankWeightedHinge`; fills its gradient.
+
+    The maximum over r is at the last rank without margin whose score is higher than that of the
+    positive, or at the last rank whose score is higher by less than 1. Both fall with the score of
+    the positive, so that one pass in the order `by_positive`, descending, finds them for all.
+    """
+    n = descending.size
+    counts = np.zeros(n + 1)
+    value, before, after = 0.0, 0, 0
+    sum_before, sum_after = 0.0, 0.0
+    for i in by_positive:
+        while before < first and descending[before] > positive[i]:
+            sum_before += (slopes[before + 1] - slopes[before]) * descending[before]
+            before += 1
+        while after < n and (after < first or descending[after] > positive[i] - 1.0):
+            sum_after += (slopes[after + 1] - slopes[after]) * descending[after]
+            after += 1
+        value_before = sum_before - slopes[before] * positive[i]
+        value_after = sum_after + margins[after] - slopes[after] * positive[i]
+        n_ranks = after if value_after > value_before else before
+        value += share[i] * max(value_before, value_after)
+        gradient[rows[i]] = -share[i] * slopes[n_ranks]
+        counts[n_ranks] += share[i]
+    # Rank k has a slope from every positive with n_ranks >= k.
+    total = 0.0
+    for k in range(n - 1, -1, -1):
+        total += counts[k + 1]
+        gradient[negative_rows[k]] = (slopes[k + 1] - slopes[k]) * total
+    return value
 
 
 @compiled

@@ -29,6 +29,8 @@ __all__ = ["bundle"]
 
 # Position of the next plane between the best point (0) and the minimiser of the model (1).
 _PLANE_POSITION = 0.1
+# Of the line search: accuracy relative to the step, longest step, and most evaluations.
+_STEP_ACCURACY, _LONGEST_STEP, _MOST_TRIALS = 0.1, 1e3, 20
 
 
 @solver("bundle", SUBGRADIENT, EVERY_COLUMN_PENALISED)
@@ -82,7 +84,8 @@ def _cutting_planes(
     progress: Progress,
 ) -> None:
     """Improve the best point by cutting planes until its gap is at most `tol`."""
-    planes.add(*_plane(objective.at(best.s), best.s, design))
+    here, step = objective.at(best.s), 1.0
+    planes.add(*_plane(here, best.s, design))
     while True:
         best.n_iter += 1
         target, lower = planes.minimum(0.1 * tol * best.value)
@@ -92,9 +95,9 @@ def _cutting_planes(
             return
         w, s = best.w, best.s
         p, q = target - w, design.scores(target) - s
-        step = _line_search(objective, s, q, w, p, alpha)
+        step, here = _line_search(objective, here, s, q, w, p, alpha, step or 1.0)
         best.w, best.s = w, s = w + step * p, s + step * q
-        best.value = objective.at(s).value + 0.5 * alpha * float(w @ w)
+        best.value = here.value + 0.5 * alpha * float(w @ w)
         beyond = s + _PLANE_POSITION * (1.0 - step) * q
         planes.add(*_plane(objective.at(beyond), beyond, design))
 
@@ -104,31 +107,43 @@ def _plane(there: Linearization, c: Vector, design: Design) -> tuple[Vector, flo
 
 
 def _line_search(
-    objective: Objective, s: Vector, q: Vector, w: Vector, p: Vector, alpha: float
-) -> float:
-    """A minimiser over step >= 0 of the objective along q, to within a tenth; on scores alone."""
+    objective: Objective,
+    here: Linearization,
+    s: Vector,
+    q: Vector,
+    w: Vector,
+    p: Vector,
+    alpha: float,
+    guess: float,
+) -> tuple[float, Linearization]:
+    """A minimiser over step >= 0 of the objective along q, to within a tenth, and the objective
+    there; on scores alone. `guess` is the step that is tried first.
+    """
     linear, quadratic = alpha * float(w @ p), alpha * float(p @ p)
 
-    def slope(step: float) -> float:
-        return float(objective.at(s + step * q).gradient @ q) + linear + step * quadratic
+    def at(step: float) -> tuple[float, Linearization, float]:
+        there = objective.at(s + step * q)
+        return step, there, float(there.gradient @ q) + linear + step * quadratic
 
-    low, high = 0.0, 1.0
-    slope_low = slope(low)
-    if slope_low >= 0.0:
-        return 0.0
-    slope_high = slope(high)
-    while slope_high < 0.0 and high < 1e3:
-        low, slope_low, high = high, slope_high, 2.0 * high
-        slope_high = slope(high)
-    for _ in range(20):
-        if high - low <= 0.1 * high:
+    low = (0.0, here, float(here.gradient @ q) + linear)
+    if low[2] >= 0.0:
+        return low[:2]
+    high = at(guess)
+    while high[2] < 0.0 and high[0] < _LONGEST_STEP:
+        low, high = high, at(2.0 * high[0])
+    for _ in range(_MOST_TRIALS):
+        width = high[0] - low[0]
+        if width <= _STEP_ACCURACY * high[0]:
             break
         # Regula falsi, at least a tenth from either end so that the bracket shrinks.
-        guess = low - slope_low * (high - low) / (slope_high - slope_low)
-        guess = min(max(guess, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        slope_guess = slope(guess)
-        if slope_guess < 0.0:
-            low, slope_low = guess, slope_guess
+        root = low[0] - low[2] * width / (high[2] - low[2])
+        middle = at(min(max(root, low[0] + 0.1 * width), high[0] - 0.1 * width))
+        if middle[2] < 0.0:
+            low = middle
         else:
-            high, slope_high = guess, slope_guess
-    return low if low > 0.0 else high
+            high = middle
+
+    def value(end: tuple[float, Linearization, float]) -> float:
+        return end[1].value + end[0] * (linear + 0.5 * end[0] * quadratic)
+
+    return min(low, high, key=value)[:2]
