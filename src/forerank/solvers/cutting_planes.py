@@ -18,6 +18,10 @@ _UNUSED_ITERATIONS = 20
 _MAX_EXCHANGES = 1000
 # Relative length of a plane outside the span of the others that counts as rounding error.
 _ROUNDING = 1e-14
+# The same length from which the rounding error of a projection, 1e-16 over this, does no harm.
+_LARGE_PART = 0.1
+# Rows of memory for the basis at first; their number doubles.
+_FIRST_ROWS = 16
 
 
 def _simplex_program(planes: Vector, offsets: Vector, beta: Vector, tol: float) -> Vector:
@@ -88,7 +92,9 @@ class CuttingPlanes:
 
     def __init__(self, alpha: float, n_columns: int) -> None:
         self._scale = float(np.sqrt(alpha))
-        self._basis = np.empty((0, n_columns))
+        # Rows of the basis, and memory for more.
+        self._memory = np.empty((_FIRST_ROWS, n_columns))
+        self._basis = self._memory[:0]
         # The plane of zeros is valid, since F is not negative.
         self._coordinates = np.empty((1, 0))
         self._offsets = np.zeros(1)
@@ -99,19 +105,30 @@ class CuttingPlanes:
         rest = plane / self._scale
         size = float(np.linalg.norm(rest))
         coordinates = np.zeros(self._basis.shape[0])
-        for _ in range(2):  # the second pass removes the rounding error of the first
+        left = 0.0
+        for _ in range(2):
             along = self._basis @ rest
             rest = rest - along @ self._basis
             coordinates += along
-        left = float(np.linalg.norm(rest))
+            left = float(np.linalg.norm(rest))
+            if left > _LARGE_PART * size:
+                break  # else a second pass removes the rounding error of the first
         if left > _ROUNDING * size:
-            self._basis = np.vstack([self._basis, rest / left])
+            self._append(rest / left)
             self._coordinates = np.column_stack([self._coordinates, np.zeros(self._offsets.size)])
             coordinates = np.append(coordinates, left)
         self._coordinates = np.vstack([self._coordinates, coordinates])
         self._offsets = np.append(self._offsets, offset)
         self._beta = np.append(self._beta, 0.0)
         self._unused = np.append(self._unused, 0)
+
+    def _append(self, direction: Vector) -> None:
+        n = self._basis.shape[0]
+        if n == self._memory.shape[0]:
+            self._memory = np.empty((2 * n, direction.size))
+            self._memory[:n] = self._basis
+        self._memory[n] = direction
+        self._basis = self._memory[: n + 1]
 
     def minimum(self, tol: float) -> tuple[Vector, float]:
         """The minimiser w of the model, and a lower bound on the minimum of the objective."""
@@ -132,4 +149,5 @@ class CuttingPlanes:
         self._unused, self._coordinates = self._unused[keep], self._coordinates[keep]
         if self._basis.shape[0] > 2 * self._offsets.size:  # most of it is for dropped planes
             Q, R = qr(self._coordinates.T, mode="economic", check_finite=False)
-            self._basis, self._coordinates = Q.T @ self._basis, R.T
+            self._memory = self._basis = Q.T @ self._basis
+            self._coordinates = R.T
