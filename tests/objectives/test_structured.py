@@ -250,3 +250,15 @@ class TestAnchoredHinge:
             planes_of.append([(0.0, np.zeros(12)), (1.0 / 12, row)])
         found = bundle(AnchoredHinge(positive, 3), make_design(X), 0.1, tol=1e-7)
         assert_allclose(found.objective, minimum(planes_of, X, 0.1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [harmonic, uniform, partial_auc(0.1, 0.4)], ids=str)
+def test_a_row_of_weight_k_is_k_rows(ranks):
+    rng = np.random.default_rng(4)
+    positive, s = rng.random(40) < 0.4, rng.standard_normal(40)
+    weight = rng.integers(1, 4, 40)
+    here = RankWeightedHinge(positive, ranks, weight=weight.astype(float)).at(s)
+    rows = np.repeat(np.arange(40), weight)
+    repeated = RankWeightedHinge(positive[rows], ranks).at(s[rows])
+    assert_allclose(here.value, repeated.value, rtol=1e-12)
+    assert_allclose(here.gradient, np.bincount(rows, repeated.gradient), rtol=1e-9, atol=1e-15)

@@ -29,6 +29,19 @@ def check(loss, s, w, u, objective, expected):
             assert_allclose(there.curvature_product(u), product, rtol=1e-10, atol=atol)
 
 
+@pytest.mark.parametrize("loss", [get_loss("squared_hinge"), SmoothedHinge(0.3)], ids=repr)
+@pytest.mark.parametrize("n_grades", [2, 4])
+def test_rows_with_a_curvature(loss, n_grades):
+    rng = np.random.default_rng(5)
+    grade, group = rng.integers(0, n_grades, 60), rng.integers(0, 3, 60)
+    weight = rng.random(60) * (rng.random(60) < 0.8)
+    options = {"weight": weight, "group": group} if n_grades > 2 else {}
+    there = AllPairs(grade, loss, **options).at(grade + 0.4 * rng.standard_normal(60))
+    curved = there.curved_rows()
+    assert 0 < curved.size < 60
+    assert_array_equal(curved, np.flatnonzero(there.curvature_matrix(np.eye(60)).any(axis=0)))
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 class TestAgainstTheDefinition:
     def compare(self, loss, problem, prefers, edges=None):

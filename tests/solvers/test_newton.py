@@ -9,6 +9,7 @@ from forerank.design import make_design
 from forerank.losses import get_loss
 from forerank.objectives import AllPairs, Pointwise
 from forerank.solvers import Progress, newton
+from forerank.solvers.newton import newton_direction
 from forerank.solvers.units import column_units
 from oracles import pair_units
 from solver_problems import problem
@@ -171,3 +172,24 @@ def test_progress_prints_and_keeps_the_latest_weights(capsys):
     assert_allclose(progress.w, result.w)
     seconds = [step.seconds for step in progress.history]
     assert seconds == sorted(seconds)
+
+
+class WithoutRows:
+    """A linearisation that does not say which rows have a curvature."""
+
+    def __init__(self, here):
+        self.curvature_product = here.curvature_product
+
+
+def test_direction_from_the_rows_with_a_curvature():
+    X, y = problem()
+    s = 30.0 * np.where(y, 1.0, -1.0) * np.random.default_rng(0).random(y.size)
+    here = AllPairs(y.astype(int), "squared_hinge").at(s)
+    assert here.curved_rows().size < 0.5 * y.size
+    design = make_design(X)
+    gradient, penalty = design.adjoint(here.gradient), np.full(X.shape[1], 1e-3)
+    options = design, penalty, gradient, lambda r: r, 1e-10
+    p, scores = newton_direction(here, *options)
+    expected = newton_direction(WithoutRows(here), *options)
+    assert_allclose(p, expected[0], rtol=1e-6, atol=1e-9 * abs(p).max())
+    assert_allclose(scores, X @ p, rtol=1e-9)

@@ -75,6 +75,10 @@ def test_augmented_lagrangian_by_finite_differences(loss, at, n_groups):
     assert_allclose(here.gradient @ u, slope, atol=1e-8)
     bend = (function.at(s + e * u).gradient - function.at(s - e * u).gradient) / (2.0 * e)
     assert_allclose(here.curvature_product(u), bend, atol=1e-7)
+    curved = np.isin(np.arange(80), here.curved_rows())
+    product = here.curvature_product(np.where(curved, u, 0.0))
+    assert_allclose(product, here.curvature_product(u), atol=1e-14)
+    assert not product[~curved].any()
     assert here.value <= top.value_at(s) + 1e-12
     # Dual variables are feasible: equal sums in each group, and no more than the caps.
     sums = np.add.reduceat(here.slope, top.positive_starts)

@@ -12,6 +12,7 @@ __all__ = [
     "Differentiable",
     "Linearization",
     "Objective",
+    "PartlyCurved",
     "SmoothObjective",
     "Smoothable",
 ]
@@ -35,6 +36,14 @@ class Curved(Linearization, Protocol):
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
+
+
+@runtime_checkable
+class PartlyCurved(Protocol):
+    """A linearization of a piecewise quadratic objective, where few rows may have a curvature."""
+
+    def curved_rows(self) -> Index:
+        """The rows with a curvature, ascending."""
 
 
 class Objective(Protocol):

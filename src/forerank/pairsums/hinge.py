@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled, in_parallel
 from forerank._sorting import argsort, sort_by_group
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Mask, Vector
 from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["HingePairs", "SmoothedHingePairs", "margin_moments"]
@@ -277,6 +277,15 @@ class HingePairs:
         self._both_halves(half)
         return out
 
+    def curved_rows(self) -> Index:
+        """The rows with a curvature, for the squared hinge."""
+        return self._rows_of(self._m0 > 0.0)
+
+    def _rows_of(self, chosen: Mask) -> Index:
+        """The rows of the chosen entries, ascending."""
+        rows = self._rows[chosen].astype(np.intp)
+        return np.sort(rows) if self._blocks.n_blocks == 1 else np.unique(rows)
+
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
         by_entry = 2.0 * self._scale * self._weight * self._m0
@@ -316,6 +325,10 @@ class SmoothedHingePairs:
         outer -= inner
         outer *= self._factor
         return outer
+
+    def curved_rows(self) -> Index:
+        """The rows with a curvature."""
+        return self._outer._rows_of(self._outer._n_active != self._inner._n_active)
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""

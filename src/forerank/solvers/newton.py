@@ -22,12 +22,13 @@ satisfies the first rule at once; the second has the same meaning from any start
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from forerank._typing import Vector
+from forerank._typing import Index, Vector
 from forerank.design import Design
-from forerank.objectives.base import Curved, SmoothObjective
+from forerank.objectives.base import Curved, PartlyCurved, SmoothObjective
 from forerank.solvers.base import CONTINUOUS_GRADIENT, CURVATURE, solver
 from forerank.solvers.hessian import (
     Preconditioner,
@@ -41,7 +42,7 @@ from forerank.solvers.problem import Point, Problem
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
 from forerank.solvers.units import Units, column_units, small_hessian_cost, starts_at_zero
 
-__all__ = ["newton"]
+__all__ = ["newton", "newton_direction"]
 
 # Relative gradient norm to which samples are solved; below it their sampling error dominates. Also
 # that of fits for larger penalties.
@@ -75,6 +76,9 @@ _MAX_CG = 250
 # The same on a path of penalties, where each fit starts near its solution and an accurate direction
 # is worth its cost.
 _PATH_CG_ACCURACY = 0.1
+# Share of the rows with a curvature up to which conjugate gradients work on a copy of these rows:
+# it takes as much time as a product with X, and this share of its memory.
+_FEW_CURVED = 0.25
 
 
 @solver("newton", CONTINUOUS_GRADIENT, CURVATURE)
@@ -230,7 +234,7 @@ def _iterations(
         else:
             left = 0.0 if converged else max(tol / optimality, gradient_norm / in_data_units)
             accuracy = max(_PATH_CG_ACCURACY if on_path else _CG_ACCURACY, 0.5 * left)
-            p, q = _newton_direction(here, design, penalty, gradient, precondition, accuracy)
+            p, q = newton_direction(here, design, penalty, gradient, precondition, accuracy)
             decrease = -0.5 * float(gradient @ p)
         if converged and decrease <= small_decrease:
             break
@@ -323,7 +327,7 @@ def _doubt(design: Design, tol: float, small_decrease: float, on_path: bool) -> 
     return _OUTDATED, 0.1 * small_decrease if is_cheap else np.inf
 
 
-def _newton_direction(
+def newton_direction(
     here: Curved,
     design: Design,
     penalty: Vector,
@@ -333,7 +337,41 @@ def _newton_direction(
 ) -> tuple[Vector, Vector]:
     """The direction p with H p = -gradient up to a residual of accuracy ||gradient||, and its
     scores X p, by conjugate gradients.
+
+    Rows without a curvature do not count: where they are most rows, the products are with the
+    others alone, and those with X are one.
     """
+    rows = here.curved_rows() if isinstance(here, PartlyCurved) else None
+    if rows is not None and rows.size <= _FEW_CURVED * design.n_rows:
+        curved = _OnRows(here, rows, design.n_rows)
+        p = _conjugate_gradients(
+            curved, design.rows(rows), penalty, gradient, precondition, accuracy
+        )[0]
+        return p, design.scores(p)
+    return _conjugate_gradients(here, design, penalty, gradient, precondition, accuracy)
+
+
+class _OnRows:
+    """Products with the curvature in the scores of some rows, which have all of it."""
+
+    def __init__(self, here: Curved, rows: Index, n_rows: int) -> None:
+        self._here, self._rows, self._u = here, rows, np.zeros(n_rows)
+
+    def curvature_product(self, u: Vector) -> Vector:
+        """F''(s) u on the rows."""
+        self._u[self._rows] = u
+        return self._here.curvature_product(self._u)[self._rows]
+
+
+def _conjugate_gradients(
+    here: Any,
+    design: Design,
+    penalty: Vector,
+    gradient: Vector,
+    precondition: Preconditioner,
+    accuracy: float,
+) -> tuple[Vector, Vector]:
+    """The direction of `newton_direction` and its scores, by products with a design."""
     p, scores = np.zeros(gradient.size), design.zero_scores()
     residual = -gradient
     z = precondition(residual)

@@ -21,7 +21,7 @@ Newton's method with bisection, for all groups at once. Where every cap is one, 
 import numpy as np
 
 from forerank._kernels import compiled
-from forerank._typing import Mask, Vector
+from forerank._typing import Index, Mask, Vector
 from forerank.losses import Loss
 from forerank.objectives.top import TopWithinGroups
 from forerank.solvers.top_dual import _level
@@ -214,6 +214,12 @@ class AugmentedTopLinearization:
         group.
         """
         return self.total_curvature / (1.0 + self._softness * self.total_curvature)
+
+    def curved_rows(self) -> Index:
+        """The rows with a curvature."""
+        top = self.top
+        negatives = top.negatives[self.free | (self.capped > 0.0)]
+        return np.sort(np.concatenate([top.positives[self.curvature > 0.0], negatives]))
 
     def curvature_product(self, u: Vector) -> Vector:
         """F_sigma''(s) u (maths/top.md, eq. 11)."""

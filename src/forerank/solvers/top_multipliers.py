@@ -31,7 +31,7 @@ from forerank.design import Design
 from forerank.losses import Loss
 from forerank.objectives.top import TopWithinGroups
 from forerank.solvers.base import THRESHOLDS, solver
-from forerank.solvers.newton import Preconditioner, _newton_direction
+from forerank.solvers.newton import Preconditioner, newton_direction
 from forerank.solvers.result import Progress, SolverResult, relative_gap
 from forerank.solvers.top_augmented import AugmentedTop, AugmentedTopLinearization, ProximalHinge
 from forerank.solvers.top_planes import with_cutting_planes
@@ -183,7 +183,7 @@ class _Multipliers:
         """A Newton step; whether it decreased the augmented Lagrangian."""
         precondition = self.precondition.at(self.here)
         here: Any = self.here
-        p, q = _newton_direction(
+        p, q = newton_direction(
             here, self.design, self.penalty, self.gradient, precondition, _CG_ACCURACY
         )
         slope = float(self.gradient @ p)
