@@ -65,7 +65,7 @@ class PartialAUCRanker(GroupedTopEstimator):
         if low == 0.0 and one_negative:
             top = Top(positive, "hinge", weight=weight)
             if choose_solver(top, design) == "top_newton":  # faster
-                return self._run(working_set_newton, top, design, self.alpha)
+                return self._run_from_dual(working_set_newton, top, design, self.alpha)
         return self._run(bundle, hinge, design, self.alpha)
 
     def _fit_groups(

@@ -103,6 +103,14 @@ class TopEstimator(TwoClassRanker):
 
         return cast(R, self._run_solver(run, max_iter=options["max_iter"]))
 
+    def _run_from_dual(self, solve: Callable[..., R], *arguments: Any) -> R:
+        """`_run` for a solver that on a path of penalties, where the rows stay the same, also
+        starts from the dual variables of the last fit.
+        """
+        result = self._run(solve, *arguments, start_dual=self._dual)
+        self._dual = result.dual if self._on_path else None
+        return result
+
 
 class WeightedTopEstimator(TopEstimator):
     """Base of the rankers for the top that take sample weights."""
