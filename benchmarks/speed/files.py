@@ -1,12 +1,14 @@
 """From a file to a model and to a ranked list: time and memory of whole commands, against pyarrow
 and scikit-learn.
 
-scripts/bench files [--rows 1000000] [--gigabytes 5] [--only fit|rank]
+scripts/bench files [--rows 1000000] [--gigabytes 5] [--only fit|wide|rank]
 
 `fit`: `forerank fit` on a CSV file of a million rows, start to end, against a process that reads
-the same file with pyarrow and prepares the same columns with scikit-learn. `rank`: `forerank rank`
-on a CSV file of five gigabytes (the whole list, and its best thousand), against a process that
-reads the file with pyarrow, block by block. Memory is the largest resident set of each process.
+the same file with pyarrow and prepares the same columns with scikit-learn. `wide`: the same command
+on 30 columns whose curves matter, so that additive models and trees are fitted. `rank`: `forerank
+rank` on a CSV file of five gigabytes (the whole list, and its best thousand), against a process
+that reads the file with pyarrow, block by block. Memory is the largest resident set of each
+process.
 """
 
 import argparse
@@ -113,6 +115,35 @@ def write_calls(path: Path, n_rows: int, seed: int = 0) -> None:
             )
 
 
+def write_wide(path: Path, n_rows: int, seed: int = 0) -> None:
+    """Twenty numbers, some skewed and some missing, eight categories, a date, and a label that
+    depends on curves of some of them.
+    """
+    rng = np.random.default_rng(seed)
+    colours = np.array(["red", "green", "blue", "black", "white", "yellow", "brown", "grey"])
+    cities = np.array([f"city-{k}" for k in range(300)])
+    with path.open("wb") as file:
+        for begin in range(0, n_rows, 200_000):
+            size = min(200_000, n_rows - begin)
+            X = rng.standard_normal((size, 20))
+            X[:, 10:] = np.exp(X[:, 10:])
+            colour, city = rng.integers(0, 8, (size, 6)), rng.integers(0, 300, (size, 2))
+            days = np.datetime64("2019-01-01") + rng.integers(0, 1500, size)
+            signal = X[:, 0] + 0.5 * np.sin(2.5 * X[:, 1]) + 0.5 * np.log(X[:, 10])
+            signal += 0.3 * colour[:, 0] + 0.02 * (city[:, 0] % 20)
+            missing = rng.uniform(size=(size, 20)) < 0.02
+            missing[:, np.arange(20) % 4 > 0] = False
+            columns = {
+                f"x{j}": pa.array(np.round(100 * X[:, j], 5), mask=missing[:, j]) for j in range(20)
+            }
+            columns |= {f"colour{j}": colours[colour[:, j]] for j in range(6)}
+            columns |= {f"city{j}": cities[city[:, j]] for j in range(2)}
+            noisy = signal + 1.5 * rng.logistic(size=size)
+            columns |= {"day": days, "y": np.where(noisy > 4.5, "yes", "no")}
+            options = csv.WriteOptions(include_header=begin == 0, quoting_style="none")
+            csv.write_csv(pa.table(columns), file, options)
+
+
 def run(*command: object) -> tuple[float, float]:
     """Seconds and megabytes of a process."""
     begin = perf_counter()
@@ -120,7 +151,7 @@ def run(*command: object) -> tuple[float, float]:
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{command} failed")
-    return perf_counter() - begin, usage.ru_maxrss / 1e3
+    return perf_counter() - begin, usage.ru_maxrss * 1024 / 1e6
 
 
 def forerank(*words: object) -> tuple[float, float]:
@@ -149,6 +180,21 @@ def fit(directory: Path, n_rows: int, repeats: int) -> None:
         f"  memory: {our_memory / size:.1f} times the file, of which {base:.0f} MB are there for a "
         f"file of 2,000 rows; beyond them {grown:.0f} MB, {grown / size:.1f} times the file (at "
         "most 4)"
+    )
+
+
+def wide(directory: Path, n_rows: int) -> None:
+    path, small, model = directory / "wide.csv", directory / "few.csv", directory / "m.forerank"
+    write_wide(path, n_rows)
+    write_wide(small, 3000)
+    size = path.stat().st_size / 1e6
+    forerank("fit", small, "-t", "y", "-o", model, "--force")  # compiles
+    _, base = forerank("fit", small, "-t", "y", "-o", model, "--force")
+    seconds, memory = forerank("fit", path, "-t", "y", "-o", model, "--force")
+    print(f"fit on {n_rows:,} rows of 30 columns, {size:.0f} MB: {seconds:.0f} s (at most 240)")
+    print(
+        f"  {memory:.0f} MB, {memory / size:.1f} times the file (at most 4); "
+        f"{base:.0f} MB for a file of 3,000 rows"
     )
 
 
@@ -181,12 +227,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the file to fit")
     parser.add_argument("--gigabytes", type=float, default=5.0, help="of the file to rank")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", choices=["fit", "rank"])
+    parser.add_argument("--only", choices=["fit", "wide", "rank"])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        if args.only != "rank":
+        if args.only in (None, "fit"):
             fit(Path(directory), args.rows, args.repeats)
-        if args.only != "fit":
+        if args.only in (None, "wide"):
+            wide(Path(directory), args.rows)
+        if args.only in (None, "rank"):
             rank(Path(directory), args.gigabytes)
 
 

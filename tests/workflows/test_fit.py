@@ -22,6 +22,7 @@ from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
 from forerank.models.explain import explain
 from forerank.models.ranked_list import rank_frame
+from forerank.selection import final_fit
 from forerank.workflows.evaluate import evaluate
 from forerank.workflows.fit import fit
 from forerank.workflows.rankers import make_ranker, ranker_names
@@ -93,6 +94,31 @@ def test_of_many_rows_some_are_looked_at():
     )
     y = (frame["y"] == "yes").to_numpy()
     assert_allclose(chosen.coef_, alone.fit(model.estimator[0].transform(frame), y).coef_)
+
+
+@pytest.mark.parametrize("family", ["linear", "additive"])
+def test_a_large_matrix_is_fitted_block_by_block(family, monkeypatch):
+    frame = typed_table(1500)
+    params = {"search_rows": 600, "alphas": 4, "families": family}
+    in_memory = fit(frame, "y", params=params)
+    monkeypatch.setattr(final_fit, "_LARGEST_MATRIX", 0)
+    in_blocks = fit(frame, "y", params=params)
+    first, second = (model.estimator[-1] for model in (in_memory, in_blocks))
+    assert (first.best_method_, first.best_alpha_) == (second.best_method_, second.best_alpha_)
+    # Both fits stop at gradients of a thousandth of that at zero weights.
+    size = np.linalg.norm(first.coef_)
+    assert np.linalg.norm(first.coef_ - second.coef_) < 0.01 * size
+    assert_allclose(second.intercept_, first.intercept_, atol=0.02 * size)
+    for one, other in zip(
+        in_memory.summary["measures"], in_blocks.summary["measures"], strict=True
+    ):
+        assert one["name"] == other["name"]
+        assert one["value"] == pytest.approx(other["value"], abs=5e-3)
+    assert_allclose(
+        in_memory.estimator.decision_function(frame),
+        in_blocks.estimator.decision_function(frame),
+        atol=0.02 * size,
+    )
 
 
 def test_what_was_asked_for_is_measured():

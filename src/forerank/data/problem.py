@@ -36,6 +36,7 @@ from forerank.data.planned_columns import planned
 from forerank.data.readers import NOTES, Matrix, check_columns
 from forerank.data.readings import reading_notes
 from forerank.data.source import DataSource, ReadOptions, is_frame
+from forerank.data.table_rows import TableRows
 from forerank.data.word_counts import WordCounts, holds_counts
 from forerank.metrics.validation import number_groups
 
@@ -140,14 +141,28 @@ class RankingProblem:
         """The transformer fitted on the first `n_train` rows of an order, and the matrix of all, or
         `ColumnForms` if several forms are asked for; see `steps`.
         """
-        steps = self.steps(forms)
         if self.plan is not None:
-            all_rows = n_train == len(self.rows)  # then a copy is saved
-            steps.fit(self.rows if all_rows else self.rows.iloc[order[:n_train]])
+            steps = self._fitted_steps(order[:n_train], forms)
             return steps, steps.transform_rows(self.rows, order)
+        steps = self.steps(forms)
         X = self.rows if np.array_equal(order, np.arange(order.size)) else self.rows[order]
         steps.fit(first_rows(X, n_train))
         return steps, steps.transform(X)
+
+    def prepare_on_demand(
+        self, train: Index, forms: str | Sequence[str] = "plain"
+    ) -> tuple[Any, ColumnForms]:
+        """The transformer of a table fitted on some rows, and these rows in the forms, each of
+        which is made when it is needed: `TableRows` in place of matrices.
+        """
+        steps = self._fitted_steps(train, forms)
+        of_form = steps.steps if isinstance(steps, FormColumns) else {"plain": steps}
+        made = {form: TableRows(each, self.rows, train) for form, each in of_form.items()}
+        return steps, ColumnForms(made, list(getattr(steps, "categorical", [])))
+
+    def _fitted_steps(self, train: Index, forms: str | Sequence[str]) -> Any:
+        all_rows = train.size == len(self.rows)  # then a copy is saved
+        return self.steps(forms).fit(self.rows if all_rows else self.rows.iloc[train])
 
     def notes_on(self, forms: str | Sequence[str]) -> list[str]:
         """The notes, with the treatment of the columns of a table in these forms."""

@@ -32,7 +32,9 @@ __all__ = [
 ]
 
 # Number of rows that are transformed at a time.
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 14
+# First rows that decide whether a matrix is sparse.
+_FIRST_ROWS = 1 << 16
 # Share of rows below which a category is rare.
 _RARE_SHARE = 0.001
 # Share of nonzero entries from which the matrix is dense.
@@ -84,17 +86,27 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
             if getattr(step, "is_categorical", False):
                 self.categorical_ += range(first, first + width)
             first += width
-        some = self._stacked(X.iloc[:_BLOCK_ROWS])
-        is_sparse = sp.issparse(some)
-        self.sparse_output_ = is_sparse and bool(some.nnz < _DENSE_SHARE * np.prod(some.shape))
+        self.sparse_output_ = self._is_sparse(X.iloc[:_FIRST_ROWS])
         return self
+
+    def _is_sparse(self, X: Any) -> bool:
+        """Whether the matrix of these rows has few entries that are not zero."""
+        n_stored = n_entries = 0
+        for begin in range(0, max(len(X), 1), _BLOCK_ROWS):
+            some = self._stacked(X.iloc[begin : begin + _BLOCK_ROWS])
+            if not sp.issparse(some):
+                return False
+            n_stored, n_entries = n_stored + some.nnz, n_entries + int(np.prod(some.shape))
+        return n_stored < _DENSE_SHARE * n_entries
 
     def transform(self, X: Any) -> Any:
         """The matrix: sparse where most of it is zero, else dense."""
         return self.transform_rows(X, np.arange(len(X)))
 
-    def transform_rows(self, X: Any, rows: NDArray[np.integer]) -> Any:
-        """The matrix of these rows, in this order."""
+    def transform_rows(
+        self, X: Any, rows: NDArray[np.integer], dtype: type[np.floating] = np.float64
+    ) -> Any:
+        """The matrix of these rows, in this order, of numbers of this type."""
         check_is_fitted(self, "transformers_")
         missing = [name for name in self.feature_names_in_ if name not in X.columns]
         if missing:
@@ -104,7 +116,7 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         begins = range(0, len(rows), _BLOCK_ROWS)
         blocks = (self._stacked(X.iloc[rows[begin : begin + _BLOCK_ROWS]]) for begin in begins)
         shape = (len(rows), max(part.stop for part in self.output_indices_.values()))
-        return (_filled_sparse if self.sparse_output_ else _filled_dense)(blocks, shape)
+        return (_filled_sparse if self.sparse_output_ else _filled_dense)(blocks, shape, dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """The names of the columns of the matrix."""
@@ -134,17 +146,21 @@ class TableColumns(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         return sp.hstack(matrices, format="csr")
 
 
-def _filled_dense(blocks: Iterator[Any], shape: tuple[int, int]) -> Vector:
-    out, begin = np.empty(shape), 0
+def _filled_dense(
+    blocks: Iterator[Any], shape: tuple[int, int], dtype: type[np.floating]
+) -> NDArray:
+    out, begin = np.empty(shape, dtype), 0
     for block in blocks:
         out[begin : begin + block.shape[0]] = block.toarray() if sp.issparse(block) else block
         begin += block.shape[0]
     return out
 
 
-def _filled_sparse(blocks: Iterator[sp.csr_matrix], shape: tuple[int, int]) -> sp.csr_matrix:
+def _filled_sparse(
+    blocks: Iterator[sp.csr_matrix], shape: tuple[int, int], dtype: type[np.floating]
+) -> sp.csr_matrix:
     """Blocks stacked in arrays that are resized in place, so that no entry is in memory twice."""
-    data, indices = np.empty(0), np.empty(0, dtype=np.int32)
+    data, indices = np.empty(0, dtype), np.empty(0, dtype=np.int32)
     indptr, row = np.zeros(shape[0] + 1, dtype=np.int64), 0
     for block in blocks:
         used, n_rows = int(indptr[row]), block.shape[0]

@@ -4,7 +4,7 @@ worse are dropped.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from forerank.selection.training_rows import TrainingRows, assign_blocks
 
 __all__ = [
     "Candidate",
+    "Key",
     "best_positions",
     "corrected_error",
     "drop_clearly_worse",
@@ -41,6 +42,10 @@ _PREFERENCE = 0.05
 # errors, and its logistic loss larger by at most so many.
 _ERRORS_OF_FAMILIES = 0.2
 _ERRORS_OF_LOSSES = 0.5
+
+
+# Family, form of the columns and feature map of a candidate.
+Key: TypeAlias = tuple[str, str, str | None]
 
 
 @dataclass
@@ -88,6 +93,11 @@ class Candidate:
     def name(self) -> str:
         prefix = self.map or (self.form if self.form in ("additive", "tf-idf") else None)
         return self.method if prefix is None else f"{prefix}: {self.method}"
+
+    @property
+    def key(self) -> Key:
+        """What its rows are prepared by."""
+        return self.family, self.form, self.map
 
     @property
     def parameter(self) -> str:

@@ -11,12 +11,13 @@ from sklearn.base import clone
 
 from forerank._typing import Vector
 from forerank.data.forms import in_form
+from forerank.data.memory import release_memory
 from forerank.design import make_design
-from forerank.selection.candidates import Candidate
+from forerank.selection.candidates import Candidate, Key
 from forerank.selection.methods import fitted_scaler
 from forerank.selection.training_rows import Split, TrainingRows
 
-__all__ = ["RowForms", "fresh_scores", "path_scores"]
+__all__ = ["RowForms", "fresh_scores", "parts_in_memory", "path_scores"]
 
 
 class RowForms:
@@ -48,6 +49,20 @@ class RowForms:
             mapped = clone(self._maps[candidate.map]).fit(train.X)
             train, test = (replace(part, X=mapped.transform(part.X)) for part in (train, test))
         return train, test
+
+
+def parts_in_memory(
+    candidates: list[Candidate], splits: dict[int, Split], n_jobs: int | None
+) -> list[tuple[list[Candidate], dict[int, Split]]]:
+    """Candidates and splits whose rows are prepared at the same time, where rows are many: those
+    of one split and, on one thread, of one form of the columns.
+    """
+    together: dict[Key | None, list[Candidate]] = {}
+    for candidate in candidates:
+        together.setdefault(candidate.key if n_jobs in (None, 1) else None, []).append(candidate)
+    release_memory()
+    by_split = [{number: split} for number, split in splits.items()]
+    return [(some, split) for split in by_split for some in together.values()]
 
 
 def path_scores(

@@ -10,7 +10,7 @@ extended beyond it. Results depend on the clock only through a time budget.
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -26,13 +26,14 @@ from forerank.selection.average import HeldOutRows, average_weights, loss_excess
 from forerank.selection.candidate_maker import FEW_CLASS_ROWS, CandidateMaker
 from forerank.selection.candidates import (
     Candidate,
+    Key,
     drop_clearly_worse,
     penalty_curve,
     select,
     select_family,
     typical_penalty,
 )
-from forerank.selection.fits import RowForms, path_scores
+from forerank.selection.fits import RowForms, parts_in_memory, path_scores
 from forerank.selection.methods import FAMILIES, check_families, named_feature_maps
 from forerank.selection.training_rows import (
     Split,
@@ -43,9 +44,6 @@ from forerank.selection.training_rows import (
 )
 
 __all__ = ["Search"]
-
-# Family, form of the columns and feature map of a candidate.
-Key: TypeAlias = tuple[str, str, str | None]
 
 # Folds of few rows are repeated, with other folds, up to this many rows in all.
 _ROWS_OF_REPEATS = 2_000
@@ -201,18 +199,20 @@ class Search:
     def _fit_round(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
         """Fit each active candidate on these splits, and keep its results and test scores.
 
-        Of many rows one fold is prepared at a time, which saves memory.
+        Of many rows a part of the round is prepared at a time: see `parts_in_memory`.
         """
-        if len(splits) > 1 and self.data.y.size > _MANY_ROWS:
-            for number, split in splits.items():
-                self._fit_round(candidates, {number: split})
-            return
         active = [candidate for candidate in candidates if candidate.dropped is None]
+        if self.data.y.size > _MANY_ROWS:
+            parts = parts_in_memory(active, splits, self.ranker.n_jobs)
+            if len(parts) > 1:
+                for part in parts:
+                    self._fit_round(*part)
+                return
         tasks = []
         for number, split in splits.items():
             prepared: dict[Key, tuple[TrainingRows, TrainingRows]] = {}
             for candidate in active:
-                key = candidate.family, candidate.form, candidate.map
+                key = candidate.key
                 if candidate.dropped is None and key not in prepared:
                     try:
                         prepared[key] = self.rows.of(candidate, split)
@@ -399,7 +399,7 @@ class Search:
         """Distances of the penalties from the typical one; zeros for other parameters."""
         if candidate.parameter != "alpha" or candidate.family == "average":
             return np.zeros(candidate.grid.size)
-        key = candidate.family, candidate.form, candidate.map
+        key = candidate.key
         typical = self._typical.get(key, _DEFAULT_ALPHA)
         return np.abs(np.log10(candidate.grid / typical))
 

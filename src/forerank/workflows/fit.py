@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from forerank._text import counted
 from forerank._typing import Index, Vector
+from forerank.data.forms import ColumnForms
 from forerank.data.frames import column_name
+from forerank.data.memory import release_memory
 from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_problem
 from forerank.data.row_stream import parse_bytes
 from forerank.metrics.estimates import Estimate, estimate_measures
@@ -35,6 +37,9 @@ from forerank.workflows.rankers import (
 __all__ = ["fit"]
 
 Say = Callable[[str], None]
+
+# Held-out rows of a large table that are scored at a time.
+_SCORED_ROWS = 1 << 14
 
 
 def fit(
@@ -130,6 +135,7 @@ def fit(
     problem = read_problem(data, target, group=group, positive=positive, options=options)
     say("checking the data")
     warnings = [warning.sentence for warning in problem.warnings()]
+    release_memory()
     model = make_ranker(ranker, params, metric=metric, graded=problem.graded, seed=seed)
     model = with_list_rows(model, problem.y.size, problem.groups)
     if problem.groups is not None:
@@ -254,6 +260,8 @@ def _fit_rows(
     train = order[:n_train]
     if selected is None:
         selected = _selected_on_sample(problem, model, train)
+    if selected is not None and _is_large(problem, selected):
+        return _fit_on_demand(problem, selected, order, n_train, last=last)
     fitted = clone(model) if selected is None else selected
     prepared, X = problem.prepare(order, n_train, available_forms(fitted, problem))
     if last:
@@ -263,6 +271,31 @@ def _fit_rows(
     fit_or_refit(first_rows(X, n_train), problem.y[train], **_qid(problem, train))
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
     return columns_used(prepared, fitted), fitted, scores
+
+
+def _is_large(problem: RankingProblem, selected: Ranker) -> bool:
+    """Whether a table has more rows than the choice of a method is made on."""
+    is_free = problem.plan is not None and not selected.calibrate  # which takes rows of matrices
+    most = selected.search_rows
+    return is_free and most is not None and problem.y.size > most
+
+
+def _fit_on_demand(
+    problem: RankingProblem, selected: Any, order: Index, n_train: int, *, last: bool
+) -> tuple[Any, Any, Vector]:
+    """The same for a large table: its forms are made one after another, and those of the other rows
+    block by block.
+    """
+    train, held = order[:n_train], order[n_train:]
+    prepared, X = problem.prepare_on_demand(train, available_forms(selected, problem))
+    used, rows = columns_used(prepared, selected), problem.rows
+    if last:
+        problem.forget_rows()
+    release_memory()
+    selected.refit(X, problem.y[train], **_qid(problem, train))
+    blocks = (held[k : k + _SCORED_ROWS] for k in range(0, held.size, _SCORED_ROWS))
+    scores = [selected.decision_function(used.transform_rows(rows, each)) for each in blocks]
+    return used, selected, np.concatenate([np.empty(0), *scores])
 
 
 def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any:
@@ -278,7 +311,7 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
     some = rows[stratified_sample(problem.y[rows], groups, size, seed)]
     if some.size == rows.size:
         return None
-    X = problem.prepare(some, some.size, available_forms(model, problem))[1]
+    X = _sample_forms(problem, some, available_forms(model, problem))
     # One fit at a time: memory that threads allocate and release is not returned, which costs more
     # than the seconds they save.
     selected = clone(model).set_params(n_jobs=1)
@@ -286,6 +319,19 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
     selected.set_params(n_jobs=model.n_jobs)
     selected.reason_ += f" Note that the choice was made on {some.size:,} of {rows.size:,} rows."
     return selected
+
+
+def _sample_forms(problem: RankingProblem, rows: Index, forms: str | tuple[str, ...]) -> Any:
+    """The matrices of a sample; of a table, those of linear models as float32, which are exact
+    enough for a choice.
+    """
+    if problem.plan is None:
+        return problem.prepare(rows, rows.size, forms)[1]
+    made = problem.prepare_on_demand(rows, forms)[1]
+    numbers = {form: np.float64 if form == "trees" else np.float32 for form in made.matrices}
+    matrices = {form: each.matrix(numbers[form]) for form, each in made.matrices.items()}
+    release_memory()
+    return ColumnForms(matrices, made.categorical)
 
 
 def _qid(problem: RankingProblem, rows: Index) -> dict[str, Index]:
