@@ -20,9 +20,16 @@ from forerank.data.forms import in_form
 from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.pointwise import PointwiseRanker
 from forerank.losses import get_loss
-from forerank.selection.training_rows import TrainingRows
+from forerank.selection.training_rows import Split, TrainingRows
 
-__all__ = ["HeldOutRows", "ScoreAverage", "average_weights", "estimator_scores", "loss_excess"]
+__all__ = [
+    "HeldOutRows",
+    "ScoreAverage",
+    "average_weights",
+    "estimator_scores",
+    "held_out_rows",
+    "loss_excess",
+]
 
 # Penalty on the squared difference of the weights of scores of unit spread.
 _PENALTY = 5e-4
@@ -102,6 +109,14 @@ class HeldOutRows:
             return self.fold
         both = np.column_stack([self.fold, self.data.group])
         return np.unique(both, axis=0, return_inverse=True)[1]
+
+
+def held_out_rows(data: TrainingRows, splits: dict[int, Split]) -> HeldOutRows:
+    """The test rows of splits, one after another, with the numbers of these."""
+    tests = [split.test for split in splits.values()]
+    fold = np.repeat(list(splits), [rows.size for rows in tests])
+    rows = np.concatenate(tests)
+    return HeldOutRows(data.labels(rows), fold, np.unique(rows).size)
 
 
 def average_weights(held: HeldOutRows, scores: Vector) -> Vector:

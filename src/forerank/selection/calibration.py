@@ -19,10 +19,25 @@ from forerank._typing import Index, Vector
 from forerank.selection.average import estimator_scores
 from forerank.selection.training_rows import Split, TrainingRows, make_splits
 
-__all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "sigmoid"]
+__all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "refuse_uncalibrated"]
+__all__ += ["sigmoid"]
 
 # Number of folds if `cv` lists row numbers, which may not be those of the rows to calibrate on.
 _FOLDS = 5
+
+
+def refuse_uncalibrated(classes: NDArray, data: TrainingRows) -> None:
+    """An error where scores have no probabilities: with grades, or with groups."""
+    if classes.size > 2:
+        raise ValueError(
+            f"calibrate=True needs two classes, and y has {classes.size}. Make y binary "
+            "(y == label), or set calibrate=False."
+        )
+    if data.group is not None:
+        raise ValueError(
+            "calibrate=True: scores that rank within groups (qid) are not comparable between "
+            "groups, so they have no probabilities. Omit qid, or set calibrate=False."
+        )
 
 
 def sigmoid(scores: Vector, calibration: Vector) -> Vector:

@@ -1,6 +1,4 @@
-"""Candidates of a search, the selection among them, and the test by which those that are clearly
-worse are dropped.
-"""
+"""Candidates of a search, and the selection among them."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,31 +9,19 @@ from numpy.typing import NDArray
 
 from forerank._typing import Index, Vector
 from forerank.design import make_design
-from forerank.metrics.registry import Measure
 from forerank.selection.methods import with_loose_tolerance
-from forerank.selection.training_rows import TrainingRows, assign_blocks
 
 __all__ = [
     "Candidate",
     "Key",
     "best_positions",
     "corrected_error",
-    "drop_clearly_worse",
     "penalty_curve",
     "select",
     "select_family",
     "typical_penalty",
 ]
 
-# Until there are enough folds, test rows are split into this many blocks. A method is dropped when
-# the best one is surely not worse by more than a negligible difference: by this many standard
-# errors of their mean difference over the blocks, or the folds. Penalties at the ends of a path are
-# dropped in the same way when compared with the best one of the path.
-_ENOUGH_FOLDS = 5
-_BLOCKS = 8
-_ERRORS = 3.0
-_ERRORS_OF_PENALTIES = 2.0
-_NEGLIGIBLE = 5e-4
 # Weight of the preference for typical penalties, in standard errors per decade.
 _PREFERENCE = 0.05
 # A simpler family than the average is selected when its mean is lower by at most this many standard
@@ -90,13 +76,34 @@ class Candidate:
         return with_loose_tolerance(self.ranker)
 
     @property
+    def positions(self) -> range:
+        """Positions of the values that are still tried."""
+        return range(self.grid.size)[self.tried]
+
+    def lacks(self, position: int | None) -> bool:
+        """Whether a position is one before the grid, or one after it."""
+        return position in (-1, self.grid.size)
+
+    def extend(self, at_begin: bool) -> int:
+        """Insert a penalty beyond an end, in the ratio of the last two but at most a decade away,
+        without results; returns its position.
+        """
+        end, inner, position = (0, 1, 0) if at_begin else (-1, -2, self.grid.size)
+        ratio = min(max(self.grid[end] / self.grid[inner], 0.1), 10.0)
+        self.grid = np.insert(self.grid, position, self.grid[end] * ratio)
+        self.results = np.insert(self.results, position, np.nan, axis=1)
+        for number, kept in self.test_scores.items():
+            self.test_scores[number] = {k + (k >= position): s for k, s in kept.items()}
+        return position
+
+    @property
     def name(self) -> str:
         prefix = self.map or (self.form if self.form in ("additive", "tf-idf") else None)
         return self.method if prefix is None else f"{prefix}: {self.method}"
 
     @property
     def key(self) -> Key:
-        """What its rows are prepared by."""
+        """What the rows it takes depend on."""
         return self.family, self.form, self.map
 
     @property
@@ -258,84 +265,3 @@ def typical_penalty(X: Any, y: NDArray) -> float:
         variance = float(np.maximum(second - first**2, 0.0).sum())
     rarer = y.size - int(np.unique(y, return_counts=True)[1].max())
     return variance / max(rarer, 1) if 0.0 < variance < np.inf else 1.0
-
-
-class _BlockValues:
-    """The measure of scores on each block of the test rows of a fold."""
-
-    def __init__(self, test: TrainingRows, measure: Measure, list_rows: int) -> None:
-        block = assign_blocks(test, _BLOCKS, np.random.default_rng(0))
-        rows = [np.flatnonzero(block == k) for k in range(_BLOCKS)]
-        self._parts = [(each, test.labels(each)) for each in rows]
-        self._measure, self._list_rows = measure, list_rows
-
-    def of(self, scores: Vector) -> Vector:
-        return np.array(
-            [
-                part.evaluate(self._measure, scores[rows], self._list_rows)
-                if rows.size > 1
-                else np.nan
-                for rows, part in self._parts
-            ]
-        )
-
-
-def drop_clearly_worse(
-    candidates: list[Candidate],
-    tests: dict[int, TrainingRows],
-    measure: Measure,
-    list_rows: int,
-    where: str,
-) -> None:
-    """Drop the candidates, and the penalties at the ends of their paths, that are clearly worse
-    than the best fit.
-
-    `tests` are the labels of the test rows by number of the fold, `where` names the rows in the
-    reason.
-    """
-    active = [c for c in candidates if c.dropped is None and all(k in c.test_scores for k in tests)]
-    folds = [k for k in tests if all(np.isfinite(c.results[k]).any() for c in active)]
-    if not active or not folds:
-        return
-    few = len(folds) < _ENOUGH_FOLDS
-    blocks = [_BlockValues(tests[k], measure, list_rows) for k in folds] if few else []
-
-    def values(candidate: Candidate, position: int) -> Vector:
-        if not few:
-            return candidate.results[folds, position]
-        scores = (candidate.test_scores[k][position] for k in folds)
-        return np.concatenate([each.of(s) for each, s in zip(blocks, scores, strict=True)])
-
-    means = [c.results[folds].mean(axis=0) for c in active]
-    positions = [int(np.nanargmax(mean)) for mean in means]
-    at_best = [values(c, position) for c, position in zip(active, positions, strict=True)]
-    leader = int(np.argmax([np.nanmax(mean) for mean in means]))
-    for k, (candidate, position) in enumerate(zip(active, positions, strict=True)):
-        difference = at_best[leader] - at_best[k]
-        if k != leader and _is_surely_above(difference, -_NEGLIGIBLE):
-            behind = float(np.nanmean(difference))
-            how = f"behind {active[leader].name} by {behind:.2g}"
-            if behind <= _NEGLIGIBLE:
-                how = f"not better than {active[leader].name}"
-            candidate.dropped = f"{how} on {where}"
-            continue
-        left = list(range(candidate.results.shape[1])[candidate.tried])
-        for end in (0, -1):
-            while left[end] != position and _is_surely_above(
-                at_best[k] - values(candidate, left[end]), -_NEGLIGIBLE, _ERRORS_OF_PENALTIES
-            ):
-                del left[end]
-        while left[-1] != position and _is_surely_above(  # weak penalties that change nothing
-            values(candidate, left[-2]) - values(candidate, left[-1]), -_NEGLIGIBLE / 5
-        ):
-            del left[-1]
-        candidate.tried = slice(left[0], left[-1] + 1)
-
-
-def _is_surely_above(differences: Vector, bound: float, errors: float = _ERRORS) -> bool:
-    """Whether the mean of the differences is above the bound by this many standard errors."""
-    known = differences[np.isfinite(differences)]
-    if known.size < 4:
-        return False
-    error = float(known.std(ddof=1)) / np.sqrt(known.size)
-    return float(known.mean()) - bound > errors * error

@@ -35,6 +35,7 @@ __all__ = [
     "method_names",
     "method_title",
     "named_feature_maps",
+    "needed_forms",
     "resolve_method",
     "with_loose_tolerance",
 ]
@@ -223,6 +224,17 @@ def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:
         transformer = FEATURE_MAPS[item](seed) if isinstance(item, str) else clone(item)
         named[f"{kind} {same + 1}" if same else kind] = transformer
     return named
+
+
+def needed_forms(families: Any, methods: Any, with_maps: bool) -> tuple[str, ...]:
+    """The forms of columns that a search of these families, or methods, compares."""
+    if methods == "auto":
+        forms = {"linear": ("plain", "tf-idf"), "additive": ("additive",), "trees": ("trees",)}
+        needed = [form for name in check_families(families) for form in forms.get(name, ())]
+        return tuple(["plain", *needed] if with_maps and "plain" not in needed else needed)
+    names = [methods] if isinstance(methods, str) else methods
+    has_trees = any(METHODS[resolve_method(name)].trees for name in names)
+    return ("plain", "trees") if has_trees else ("plain",)
 
 
 def with_loose_tolerance(ranker: Any) -> Any:

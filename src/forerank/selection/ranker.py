@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -28,13 +29,14 @@ from forerank.selection.calibration import (
     calibration_splits,
     fitted_sigmoid,
     out_of_fold_scores,
+    refuse_uncalibrated,
     sigmoid,
 )
 from forerank.selection.final_fit import Piece, fit_pieces, shift_scores
-from forerank.selection.methods import METHODS, check_families, method_names, resolve_method
+from forerank.selection.methods import method_names, needed_forms
 from forerank.selection.search import Search
-from forerank.selection.summary import learning_curve, reason
-from forerank.selection.training_rows import TrainingRows, stratified_sample
+from forerank.selection.summary import learning_curve, reason, results_table
+from forerank.selection.training_rows import TrainingRows, numbered_rows, stratified_sample
 from forerank.solvers.path import check_alphas
 
 __all__ = ["Ranker", "method_names", "metric_function"]
@@ -66,7 +68,7 @@ class Ranker(BaseRanker):
     cv : int, splitter or iterable, default=5
         Folds; an integer means stratified folds, of complete groups if there are groups. There are
         never more than rows of the smaller class. Below 1,000 rows they are repeated with other
-        folds, up to four times.
+        folds, up to four times, as long as there are fits left to compare.
     scale : bool, default=True
         Whether columns are scaled inside the folds: to unit variance, sparse ones to a largest
         absolute value of 1.
@@ -120,7 +122,9 @@ class Ranker(BaseRanker):
         is above one half; the offset is then zero.
     learning_curve_ : dict
         "rows", "scores", "std": the measure with a quarter, a half and all of the training rows of
-        a fold, its mean and standard deviation over the folds; "more_data_helps"; "sentence".
+        a fold, its mean and standard deviation over the folds; "more_data_helps"; "sentence". It
+        is computed when it is first read, which takes two fits per fold, or when the ranker is
+        copied or saved; until then the rows of the search are kept.
     coef_ : array of shape (1, n_features)
         For the unscaled columns of X; absent with a feature map or trees.
     intercept_ : array of shape (1,)
@@ -135,9 +139,10 @@ class Ranker(BaseRanker):
     Notes
     -----
     Cost: folds x methods paths of penalties, each two to four times one fit, and folds x settings
-    fits of trees, which take most of the time. Methods that are not better than another one by
-    three standard errors on the first folds are dropped, and so are penalties at the ends of a
-    path; above 20,000 training rows, methods are first compared on 8,000 of them.
+    fits of trees, which take most of the time. Methods and penalties at the ends of a path from
+    which no gain is expected are dropped after each round of folds, and weak penalties are not
+    tried where the first fold declines; above 20,000 training rows, methods are first compared on
+    8,000 of them.
 
     Examples
     --------
@@ -236,7 +241,8 @@ class Ranker(BaseRanker):
                 self.classes_,
                 'For grades choose the metric "ndcg@k" or "wmw"; or make y binary (y == label).',
             )
-        self._check_calibration(data)
+        if self.calibrate:
+            refuse_uncalibrated(self.classes_, data)
         n = self.list_rows or data.y.size
         if measure.kind == "recall" and data.group is None and (measure.k or 0) >= n:
             raise ValueError(
@@ -250,15 +256,35 @@ class Ranker(BaseRanker):
             warnings.simplefilter("ignore", UserWarning)
             search.run()
             selected, position = search.best()
-            self.learning_curve_ = learning_curve(search, selected, position)
+        self.__dict__.pop("learning_curve_", None)
+        self._found = search, selected, position
+        if self.time_budget is not None:
+            self.learning_curve_  # noqa: B018
         self.best_family_, self.best_method_ = selected.family, selected.name
         self.best_score_ = float(selected.means[position])
-        self.cv_results_ = search.table()
+        self.cv_results_ = results_table(search)
         self.reason_ = reason(search, selected, position)
         pieces = self._selected_pieces(search, selected, position)
         self.forms_ = tuple(piece.form for piece in pieces)
         self._fit_selected(pieces, search.weights, data)
         return self
+
+    @cached_property
+    def learning_curve_(self) -> dict[str, Any]:
+        """The measure by the number of training rows; see the attributes of the class."""
+        if "_found" not in vars(self):
+            raise AttributeError("learning_curve_: this Ranker is not fitted; call fit first.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # as in the search
+            curve = learning_curve(*self._found)
+        del self._found
+        return curve
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state of a copy or a file, which has the learning curve instead of the rows."""
+        if "_found" in vars(self):
+            self.learning_curve_  # noqa: B018
+        return super().__getstate__()
 
     def _selected_pieces(self, search: Search, selected: Any, position: int) -> list[Piece]:
         """What is to be fitted on all rows, with the values that were selected."""
@@ -323,7 +349,7 @@ class Ranker(BaseRanker):
         else:
             X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
-        group = None if qid is None else _numbered_by_appearance(number_groups(qid, codes.size))
+        group = None if qid is None else numbered_rows(number_groups(qid, codes.size))
         return TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
 
     def _grades(self) -> NDArray:
@@ -355,35 +381,15 @@ class Ranker(BaseRanker):
 
     def needed_forms(self) -> tuple[str, ...]:
         """The forms of columns that the search compares, of those that there are."""
-        if self.methods == "auto":
-            forms = {"linear": ("plain", "tf-idf"), "additive": ("additive",), "trees": ("trees",)}
-            needed = [f for name in check_families(self.families) for f in forms.get(name, ())]
-            return tuple(needed if not self.maps or "plain" in needed else ["plain", *needed])
-        names = [self.methods] if isinstance(self.methods, str) else self.methods
-        has_trees = any(METHODS[resolve_method(name)].trees for name in names)
-        return ("plain", "trees") if has_trees else ("plain",)
+        return needed_forms(self.families, self.methods, bool(self.maps))
 
     # --- Probabilities ---
-
-    def _check_calibration(self, data: TrainingRows) -> None:
-        if not self.calibrate:
-            return
-        if self.classes_.size > 2:
-            raise ValueError(
-                f"calibrate=True needs two classes, and y has {self.classes_.size}. Make y binary "
-                "(y == label), or set calibrate=False."
-            )
-        if data.group is not None:
-            raise ValueError(
-                "calibrate=True: scores that rank within groups (qid) are not comparable between "
-                "groups, so they have no probabilities. Omit qid, or set calibrate=False."
-            )
 
     def _calibrate(self, pieces: list[Piece], weights: Vector, data: TrainingRows) -> None:
         """Fit the sigmoid, and shift the intercept so that a score of zero has the probability one
         half.
         """
-        self._check_calibration(data)
+        refuse_uncalibrated(self.classes_, data)
         if data.weight is not None and not data.weight.all():
             data = data.take(np.flatnonzero(data.weight))
         random = check_random_state(self.random_state)
@@ -490,9 +496,3 @@ class Ranker(BaseRanker):
         if self.list_rows is not None:
             measure = measure.for_rows(scores.size, self.list_rows, grouped=qid is not None)
         return measure.function(labels, scores, sample_weight=sample_weight, qid=qid)
-
-
-def _numbered_by_appearance(group: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Groups numbered in the order of their first rows."""
-    _, first, number = np.unique(group, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[number]

@@ -2,38 +2,43 @@
 them are still active.
 
 Each linear method is fitted along a path of penalties, which costs little more than one fit, and
-trees are scored as their number grows. After the first folds, methods that are clearly worse are
-dropped, and so are the values at both ends of a path. A path of penalties whose end is selected is
-extended beyond it. Results depend on the clock only through a time budget.
+trees are scored as their number grows. After each round of folds, methods and values at both ends
+of a path from which nothing is to be gained are dropped; folds of few rows are repeated as long as
+there is more than one fit left. A path of penalties whose end is selected is extended beyond it.
+Results depend on the clock only through a time budget.
 """
 
-import warnings
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from forerank._kernels import serial_blas
 from forerank._typing import Vector
 from forerank._validation import is_integer
-from forerank.losses import get_loss
 from forerank.metrics.registry import Measure
-from forerank.selection.average import HeldOutRows, average_weights, loss_excess
+from forerank.selection.average import average_weights, held_out_rows, loss_excess
 from forerank.selection.candidate_maker import FEW_CLASS_ROWS, CandidateMaker
 from forerank.selection.candidates import (
     Candidate,
     Key,
-    drop_clearly_worse,
+    corrected_error,
     penalty_curve,
     select,
     select_family,
     typical_penalty,
 )
-from forerank.selection.fits import RowForms, parts_in_memory, path_scores
+from forerank.selection.elimination import (
+    FoldValues,
+    drop_behind,
+    drop_without_gain,
+    is_negligible,
+)
+from forerank.selection.fits import RowForms, parts_in_memory, path_scores, tree_quality
 from forerank.selection.methods import FAMILIES, check_families, named_feature_maps
 from forerank.selection.training_rows import (
     Split,
@@ -53,6 +58,8 @@ _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
 # Penalties beyond an end of the path that are tried at most.
 _MOST_EXTENSIONS = 3
+# Penalties in a row that are no better than a larger one, after which the first fold tries no more.
+_DECLINING = 2
 # Penalty, and number of rounds, if there are no folds to compare them on.
 _DEFAULT_ALPHA = 1e-3
 _DEFAULT_ROUNDS = 100
@@ -152,21 +159,29 @@ class Search:
         several = len(self.candidates) > 1
         if several and folds and self.splits[0].train.size > _MANY_ROWS:
             self._trial()
-        # The first two folds one by one, and repeated folds after all others, since candidates may
-        # be dropped after each round.
+        # The first two folds one by one, since candidates may be dropped after each round.
         rounds = [[k] for k in folds[:2]] + [list(folds[2 : self.n_folds])]
-        rounds += [list(folds[self.n_folds :])]
-        done: list[int] = []
+        done = 0
         for numbers in filter(None, rounds):
-            # Trees, which take most of the time, are not repeated.
-            repeats = numbers[0] >= self.n_folds
-            tried = [c for c in self.candidates if not (repeats and c.family == "trees")]
-            self._fit_round(tried, {k: self.splits[k] for k in numbers})
-            done += numbers
-            if several and len(done) < len(folds):
-                self._drop(tried, {k: self.splits[k] for k in done})
-            if len(done) == _FOLDS_OF_ALL_TREES:
+            self._fit_round(self.candidates, {k: self.splits[k] for k in numbers})
+            done += len(numbers)
+            if several and done < len(folds):
+                self._drop(self.candidates, done)
+            if done == _FOLDS_OF_ALL_TREES:
                 self._keep_best_trees()
+        self._extend()
+        while done < len(folds) and (tried := self._undecided()):
+            self._fit_round(tried, {k: self.splits[k] for k in folds[done:][: self.n_folds]})
+            done += self.n_folds
+            self._drop(tried, done)
+
+    def _undecided(self) -> list[Candidate]:
+        """Candidates, other than trees, of the families in which more than one fit is left."""
+        tried = []
+        for family in ("linear", "additive"):
+            active = [c for c in self.candidates if c.family == family and c.dropped is None]
+            tried += active if sum(len(c.positions) for c in active) > 1 else []
+        return tried
 
     def _keep_best_trees(self) -> None:
         """Drop all trees but the best."""
@@ -188,7 +203,7 @@ class Search:
             for c in self.candidates
         ]
         self._fit_round(trial, {0: split})
-        self._drop(trial, {0: split})
+        self._drop(trial, 0, split)
         for candidate, tried in zip(self.candidates, trial, strict=True):
             candidate.dropped = tried.dropped
             # More rows need a weaker penalty, and more rounds: only strong ones and few rounds are
@@ -249,9 +264,12 @@ class Search:
                 values[position] = test.evaluate(self.measure, scores, self.list_rows)
                 kept[position] = scores
                 if candidate.family == "trees":
-                    quality[position] = _quality(candidate, test, scores, values[position])
+                    quality[position] = tree_quality(candidate, test, scores, values[position])
                     if self._ends_rounds(candidate, number, position, quality):
                         break
+                elif number == 0 and self._declines(candidate, position):
+                    candidate.tried = slice(candidate.tried.start, position + 1)
+                    break
         except ValueError as error:  # trees on constant columns, say
             if candidate.family != "trees":
                 raise
@@ -286,60 +304,87 @@ class Search:
             candidate.tried = slice(candidate.tried.start, position + 1)
         return bool(ends)
 
+    def _declines(self, candidate: Candidate, position: int) -> bool:
+        """Whether, in the first fold, the last penalties are no better than a larger one before
+        them and all weaker than a typical one, so that weaker ones are not tried; see `_extend`.
+        """
+        values = candidate.results[0]
+        if np.isnan(values[position]) or self.is_few():
+            return False
+        begin = position - _DECLINING + 1
+        is_weak = candidate.grid[begin] <= self._typical[candidate.key]
+        return bool(is_weak and np.nanargmax(values) < begin)
+
     def is_late(self) -> bool:
         """Whether the time budget is used up."""
         budget = self.ranker.time_budget
         return budget is not None and perf_counter() - self.begin > budget
 
-    def _drop(self, candidates: list[Candidate], splits: dict[int, Split]) -> None:
-        """Drop what is clearly worse than the best fit, and candidates without scores."""
+    def _drop(self, candidates: list[Candidate], n_done: int, split: Split | None = None) -> None:
+        """Drop candidates without scores, and what is not worth another fold after `n_done` folds,
+        or after the fits of a trial on a `split`.
+        """
+        splits = dict(enumerate(self.splits[:n_done])) if split is None else {0: split}
         numbers = [k for k in splits if any(k in c.test_scores for c in candidates)]
-        tests = {k: self.data.labels(splits[k].test) for k in numbers}
-        where = next(iter(splits.values())).label
         if not self.is_late() and numbers:
             for candidate in candidates:
-                if candidate.dropped is None and not all(k in candidate.test_scores for k in tests):
+                known = all(k in candidate.test_scores for k in numbers)
+                if candidate.dropped is None and not known:
                     candidate.dropped = "gives no scores"
-        drop_clearly_worse(candidates, tests, self.measure, self.list_rows, where)
+        active = [c for c in candidates if c.dropped is None and c.test_scores.keys() >= {*numbers}]
+        folds = [k for k in numbers if all(np.isfinite(c.results[k]).any() for c in active)]
+        if not active or not folds:
+            return
+        tests = {k: self.data.labels(splits[k].test) for k in folds}
+        values = FoldValues(tests, self.measure, self.list_rows)
+        where, share = next(iter(splits.values())).label, 1.0 - n_done / len(self.splits)
+        for family in () if self.is_few() else FAMILIES:
+            group = [c for c in active if c.family == family]
+            leader = self.best_of(family, group)
+            if leader is not None:
+                decades = self._decades(leader[0])
+                drop_without_gain(group, leader, decades, values, share, where)
+        drop_behind([c for c in active if c.dropped is None], values, where)
 
     # --- Beyond the ends ---
 
     def _extend(self) -> None:
-        """Extend a path of penalties beyond an end that is the best of its family, as long as the
-        curve rises there.
-
-        Penalties that the user listed are all there are.
+        """Extend a path of penalties whose best end the curve still rises at: to those that the
+        first fold ended before, and beyond the grid, unless the user listed all penalties.
         """
         for family in ("linear", "additive"):
-            for _ in range(_MOST_EXTENSIONS if is_integer(self.ranker.alphas) else 0):
-                found = self.best_of(family)
-                if found is None or self.is_late() or not self.rises_beyond(*found):
+            n_inserted = 0 if is_integer(self.ranker.alphas) else _MOST_EXTENSIONS
+            while (found := self.best_of(family)) and not self.is_late():
+                candidate, left = found[0], found[0].positions
+                place = self.next_place(*found)
+                if candidate.lacks(place) and n_inserted < _MOST_EXTENSIONS:
+                    n_inserted, place = n_inserted + 1, candidate.extend(place == -1)
+                if place is None or candidate.lacks(place):
                     break
-                candidate, position = found
-                inner, place = (1, 0) if position == 0 else (position - 1, position + 1)
-                ratio = candidate.grid[position] / candidate.grid[inner]
-                alpha = candidate.grid[position] * min(max(ratio, 0.1), 10.0)
-                self._insert(candidate, place, alpha)
                 candidate.tried = slice(place, place + 1)
-                self._fit_round([candidate], dict(enumerate(self.splits)))
+                known = np.flatnonzero(np.isfinite(candidate.results).any(axis=1)).tolist()
+                self._fit_round([candidate], {k: self.splits[k] for k in known})
+                candidate.tried = slice(left[0], max(left[-1] + (place == 0), place) + 1)
 
     def rises_beyond(self, candidate: Candidate, position: int) -> bool:
-        """Whether a position is an end of a path of penalties at which the curve still rises.
+        """Whether a position is an end of the whole grid at which the curve still rises."""
+        return candidate.lacks(self.next_place(candidate, position))
 
-        Not where the penalty next to the end was dropped because it changes nothing.
+    def next_place(self, candidate: Candidate, position: int) -> int | None:
+        """The position next to an end of the penalties tried where the curve still rises, if the
+        last step was worth it; beyond the grid, if it rose by more than its standard error.
         """
-        last = candidate.grid.size - 1
-        if candidate.parameter != "alpha" or last < 2 or position not in (0, last):
-            return False
+        if candidate.parameter != "alpha":
+            return None
+        tried = np.flatnonzero(np.isfinite(candidate.results).any(axis=0))
         curve = self.curve(candidate)
-        return bool(curve[position] > curve[1 if position == 0 else last - 1])
-
-    def _insert(self, candidate: Candidate, position: int, alpha: float) -> None:
-        """Insert a penalty, without results so far."""
-        candidate.grid = np.insert(candidate.grid, position, alpha)
-        candidate.results = np.insert(candidate.results, position, np.nan, axis=1)
-        for number, kept in candidate.test_scores.items():
-            candidate.test_scores[number] = {k + (k >= position): s for k, s in kept.items()}
+        for end, inner, place in ((tried[0], 1, -1), (tried[-1], -2, int(tried[-1]) + 1)):
+            if position == end and tried.size > 2 and curve[end] > curve[tried[inner]]:
+                behind = candidate.measured[:, tried[inner]] - candidate.measured[:, end]
+                error = float(corrected_error(behind, self._test_ratio))
+                is_noise = candidate.lacks(place) and -behind.mean() <= error
+                return None if is_noise or is_negligible(behind, 1.0) else place
+        return None
 
     # --- Average ---
 
@@ -356,7 +401,7 @@ class Search:
             return
         part = max(linear, key=lambda found: float(found[0].results[folds, found[1]].mean()))
         self.parts = [part, best["trees"]]
-        held = self._held_out(folds)
+        held = held_out_rows(self.data, {k: self.splits[k] for k in folds})
         scores = np.column_stack([_scores_of(*each, folds) for each in self.parts])
         self.weights = average_weights(held, scores)
         average = scores @ self.weights
@@ -372,19 +417,17 @@ class Search:
             for name, found in best.items()
         }
 
-    def _held_out(self, folds: list[int]) -> HeldOutRows:
-        tests = [self.splits[k].test for k in folds]
-        fold = np.repeat(folds, [rows.size for rows in tests])
-        rows = np.concatenate(tests)
-        return HeldOutRows(self.data.labels(rows), fold, np.unique(rows).size)
-
     # --- Results ---
 
-    def best_of(self, family: str) -> tuple[Candidate, int] | None:
-        """The selected candidate of a family and the position of its value; see `select`."""
+    def best_of(
+        self, family: str, candidates: list[Candidate] | None = None
+    ) -> tuple[Candidate, int] | None:
+        """The selected candidate of a family, among these or all, and the position of its value;
+        see `select`.
+        """
         finished = [
             c
-            for c in self.candidates
+            for c in (self.candidates if candidates is None else candidates)
             if c.family == family and c.dropped is None and np.isfinite(c.means).any()
         ]
         if not finished:
@@ -399,8 +442,7 @@ class Search:
         """Distances of the penalties from the typical one; zeros for other parameters."""
         if candidate.parameter != "alpha" or candidate.family == "average":
             return np.zeros(candidate.grid.size)
-        key = candidate.key
-        typical = self._typical.get(key, _DEFAULT_ALPHA)
+        typical = self._typical.get(candidate.key, _DEFAULT_ALPHA)
         return np.abs(np.log10(candidate.grid / typical))
 
     def best(self) -> tuple[Candidate, int]:
@@ -414,13 +456,13 @@ class Search:
         results = {name: c.results[folds, position] for name, (c, position) in found.items()}
         return found[select_family(results, self._excess, self._test_ratio, few=self.is_few())]
 
-    @property
+    @cached_property
     def n_rarest(self) -> int:
         """Number of rows of the rarest class."""
         return int(np.unique(self.data.y, return_counts=True)[1].min())
 
     def is_few(self) -> bool:
-        """Whether that is too few to compare families."""
+        """Whether that is too few to compare families, or penalties on some of the folds."""
         return self.n_rarest < FEW_CLASS_ROWS
 
     def _common_folds(self, found: dict[str, tuple[Candidate, int]]) -> list[int]:
@@ -449,52 +491,7 @@ class Search:
     def _test_ratio(self) -> float:
         return self.splits[0].test.size / self.splits[0].train.size
 
-    def table(self) -> dict[str, Any]:
-        """`cv_results_` of the ranker: an entry per candidate and value of its parameter."""
-        candidates = self.candidates
-        sizes = [c.grid.size for c in candidates]
-        results = np.concatenate([c.results.T for c in candidates])
-        means = np.concatenate([c.means for c in candidates])
-
-        def column(parameter: str) -> Vector:
-            parts = [c.grid if c.parameter == parameter else c.grid * np.nan for c in candidates]
-            return np.concatenate(parts)
-
-        def repeated(values: list[Any]) -> list[Any]:
-            return [v for v, size in zip(values, sizes, strict=True) for _ in range(size)]
-
-        table: dict[str, Any] = {
-            "family": repeated([c.family for c in candidates]),
-            "method": repeated([c.name for c in candidates]),
-            "alpha": column("alpha"),
-            "rounds": column("rounds"),
-        }
-        table |= {f"split{k}_test_score": results[:, k] for k in range(len(self.splits))}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # no value in any fold
-            deviations = np.nanstd(results, axis=1)
-        table["mean_test_score"] = means
-        table["std_test_score"] = np.where(np.isfinite(means), deviations, np.nan)
-        # Means of dropped candidates are over fewer folds: they rank after the others.
-        dropped = np.repeat([c.dropped is not None for c in candidates], sizes)
-        key = np.where(np.isfinite(means), -means + 10.0 * dropped, 100.0)
-        table["rank_test_score"] = rankdata(key, method="min").astype(int)
-        seconds = [c.seconds / max(c.fits, 1) for c in candidates]
-        table["mean_fit_time"] = np.repeat(seconds, sizes)
-        table["left_out"] = repeated([c.dropped or "" for c in candidates])
-        return table
-
 
 def _scores_of(candidate: Candidate, position: int, folds: list[int]) -> Vector:
     """Test scores of some folds, one after another."""
     return np.concatenate([candidate.test_scores[k][position] for k in folds])
-
-
-def _quality(candidate: Candidate, test: TrainingRows, scores: Vector, value: float) -> float:
-    """The negative logistic loss of trees that minimise it on rows, which has less noise than a
-    measure; else the value of the measure.
-    """
-    if candidate.ranker.loss != "logistic":
-        return value
-    losses = get_loss("logistic").value(np.where(test.y > 0, scores, -scores))
-    return -float(np.average(losses, weights=test.weight))

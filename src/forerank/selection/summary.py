@@ -1,9 +1,13 @@
-"""Explanation of a selection: the reason in a sentence, and the learning curve."""
+"""Explanation of a selection: the reason in a sentence, the table of all results, and the learning
+curve.
+"""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.stats import rankdata
 
 from forerank._text import counted
 from forerank._typing import Vector
@@ -13,7 +17,7 @@ from forerank.selection.fits import fresh_scores
 from forerank.selection.search import Search
 from forerank.selection.training_rows import Split, stratified_order
 
-__all__ = ["learning_curve", "reason"]
+__all__ = ["learning_curve", "reason", "results_table"]
 
 # Shares of the training rows of a fold at which the learning curve is measured.
 _SHARES = (0.25, 0.5, 1.0)
@@ -130,6 +134,42 @@ def _runner_up(search: Search, selected: Candidate, position: int, others: list[
 def _margin(search: Search, differences: Vector) -> float:
     split = search.splits[0]
     return corrected_margin(differences, split.test.size / split.train.size)
+
+
+def results_table(search: Search) -> dict[str, Any]:
+    """`cv_results_` of the ranker: an entry per candidate and value of its parameter."""
+    candidates = search.candidates
+    sizes = [c.grid.size for c in candidates]
+    results = np.concatenate([c.results.T for c in candidates])
+    means = np.concatenate([c.means for c in candidates])
+
+    def column(parameter: str) -> Vector:
+        parts = [c.grid if c.parameter == parameter else c.grid * np.nan for c in candidates]
+        return np.concatenate(parts)
+
+    def repeated(values: list[Any]) -> list[Any]:
+        return [v for v, size in zip(values, sizes, strict=True) for _ in range(size)]
+
+    table: dict[str, Any] = {
+        "family": repeated([c.family for c in candidates]),
+        "method": repeated([c.name for c in candidates]),
+        "alpha": column("alpha"),
+        "rounds": column("rounds"),
+    }
+    table |= {f"split{k}_test_score": results[:, k] for k in range(len(search.splits))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no value in any fold
+        deviations = np.nanstd(results, axis=1)
+    table["mean_test_score"] = means
+    table["std_test_score"] = np.where(np.isfinite(means), deviations, np.nan)
+    # Means of dropped candidates are over fewer folds: they rank after the others.
+    dropped = np.repeat([c.dropped is not None for c in candidates], sizes)
+    key = np.where(np.isfinite(means), -means + 10.0 * dropped, 100.0)
+    table["rank_test_score"] = rankdata(key, method="min").astype(int)
+    seconds = [c.seconds / max(c.fits, 1) for c in candidates]
+    table["mean_fit_time"] = np.repeat(seconds, sizes)
+    table["left_out"] = repeated([c.dropped or "" for c in candidates])
+    return table
 
 
 def learning_curve(search: Search, selected: Candidate, position: int) -> dict[str, Any]:

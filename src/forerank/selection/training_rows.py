@@ -18,6 +18,7 @@ __all__ = [
     "TrainingRows",
     "assign_blocks",
     "make_splits",
+    "numbered_rows",
     "stratified_order",
     "stratified_sample",
 ]
@@ -128,3 +129,9 @@ def stratified_sample(y: NDArray, group: NDArray | None, n_rows: int, seed: int)
         return np.arange(y.size)
     order = stratified_order(TrainingRows(None, y, None, group), np.random.default_rng(seed))
     return np.sort(order[:size])
+
+
+def numbered_rows(group: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Groups numbered in the order of their first rows."""
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]

@@ -269,6 +269,7 @@ def _fit_rows(
     fitted = with_categories(fitted, prepared)
     fit_or_refit = fitted.fit if selected is None else fitted.refit
     fit_or_refit(first_rows(X, n_train), problem.y[train], **_qid(problem, train))
+    getattr(fitted, "learning_curve_", None)  # until it is read, a Ranker keeps these rows
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
     return columns_used(prepared, fitted), fitted, scores
 
@@ -316,6 +317,7 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
     # than the seconds they save.
     selected = clone(model).set_params(n_jobs=1)
     selected.fit(X, problem.y[some], **_qid(problem, some))
+    selected.learning_curve_  # noqa: B018 (until it is read, these rows are kept)
     selected.set_params(n_jobs=model.n_jobs)
     selected.reason_ += f" Note that the choice was made on {some.size:,} of {rows.size:,} rows."
     return selected
