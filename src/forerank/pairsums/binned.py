@@ -23,7 +23,7 @@ __all__ = ["add_to_bins", "binned_hessian"]
 # of bins cost no more than a product; the scores from which the former are estimated, per bin.
 _N_BINS, _FEWEST_BINS = 64, 32
 _ROOTS_PER_BIN = 3
-_SCORES_PER_BIN = 8
+_SCORES_PER_BIN = 16
 # Least width of a bin, in units of scores, so that differences of slopes are not rounding error.
 _LEAST_WIDTH = 1e-4
 

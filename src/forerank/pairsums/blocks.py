@@ -77,7 +77,7 @@ class PairBlocks:
     @cached_property
     def is_upper(self) -> Mask:
         """Whether an entry is an upper row."""
-        return self.sign > 0.0
+        return np.repeat(np.tile([False, True], self.n_blocks), self.half_size)
 
     @cached_property
     def half_weight(self) -> Vector:

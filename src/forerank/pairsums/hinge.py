@@ -200,20 +200,22 @@ class HingePairs:
     def __init__(
         self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float = 1.0
     ) -> None:
-        lower = ~blocks.is_upper
         z = s[blocks.rows]
-        z[lower] += margin
+        z += np.where(blocks.is_upper, 0.0, margin)
         order = _sorted_entries(blocks, z)
         self._rows, self._is_upper = blocks.rows[order], blocks.is_upper[order]
         self._weight = blocks.weight if blocks.unweighted else blocks.weight[order]
-        self._z = z[order]
+        self._scores, self._margin = s, margin
+        del z, order
         self._fill(blocks, degree)
 
     def _fill(self, blocks: PairBlocks, degree: Literal[1, 2]) -> None:
         """The value; fills gradient and M0."""
         self._blocks, self._scale = blocks, 1.0 / blocks.total_weight
         self._m0, self.gradient = np.empty(self._rows.size), np.zeros(blocks.n_rows)
-        entries = self._z, self._is_upper, self._rows, self._weight
+        z = self._scores[self._rows]
+        z += np.where(self._is_upper, 0.0, self._margin)
+        entries = z, self._is_upper, self._rows, self._weight
         options = degree, self._scale, self.gradient, self._m0
         if blocks.n_blocks > 1:
             self.value: float = _sum_blocks(*entries, blocks.start, *options)
