@@ -165,12 +165,14 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _blas_libraries() -> list[Any]:
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 _blas_lock = Lock()
-_blas_users: list[Any] = []
+_n_blas_users = 0
+# Libraries that had more than one thread, with their number.
+_limited: list[tuple[Any, int]] = []
 
 
 @contextmanager
@@ -181,18 +183,23 @@ def serial_blas() -> Iterator[None]:
     the kernels use. The limit holds for the process: of fits in several threads the first sets it
     and the last removes it.
     """
+    global _n_blas_users
     with _blas_lock:
-        first = not _blas_users
-        _blas_users.append(_controller().limit(limits=1, user_api="blas") if first else None)
+        if not _n_blas_users:
+            threads = [(library, library.get_num_threads()) for library in _blas_libraries()]
+            _limited.extend((library, n) for library, n in threads if n is not None and n > 1)
+            for library, _ in _limited:
+                library.set_num_threads(1)
+        _n_blas_users += 1
     try:
         yield
     finally:
         with _blas_lock:
-            if len(_blas_users) == 1:
-                _blas_users[0].restore_original_limits()
-                _blas_users.clear()
-            else:
-                _blas_users.pop()
+            _n_blas_users -= 1
+            if not _n_blas_users:
+                for library, n in _limited:
+                    library.set_num_threads(n)
+                _limited.clear()
 
 
 _serial = local()

@@ -73,6 +73,21 @@ def _sort_by_digits(s, low, scale, most_moves):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _sort_on_scale(s, most_moves):  # type: ignore[no-untyped-def]
+    """`_sort_by_digits` on the scale of these scores; an empty array where they have none."""
+    low = high = s[0]
+    for i in range(s.size):
+        low, high = min(low, s[i]), max(high, s[i])
+        if s[i] != s[i]:
+            return np.empty(0, np.intp)
+    span = high - low
+    scale = (2.0**32 - 2.0**12) / span if span > 0.0 else 0.0
+    if not 0.0 < scale < np.inf:
+        return np.empty(0, np.intp)
+    return _sort_by_digits(s, low, scale, most_moves)
+
+
+@compiled
 def _pack(s, low, scale, bits):  # type: ignore[no-untyped-def]
     words = np.empty(s.size, dtype=np.uint64)
     for i in range(s.size):
@@ -108,25 +123,27 @@ def argsort(s: Vector, *, stable: bool = False) -> Index:
     kind: Literal["stable"] | None = "stable" if stable else None
     if n < _DIGITS_FROM:
         return np.argsort(s, kind=kind)
-    low = s.min()
-    with np.errstate(all="ignore"):  # infinite scores, and spans that overflow
-        span = s.max() - low
     # Integers and insertion keep rows with equal scores in their order: both sorts are stable.
     order = np.empty(0, np.intp)
-    if n < _DIGITS_TO and 0.0 < (scale := _scale(span, 32)) < np.inf:
-        order = _sort_by_digits(s, low, scale, _MOST_MOVES * n)
-    bits = int(n - 1).bit_length()
-    if not order.size and n >= _PACKED_FROM and 0.0 < (scale := _scale(span, 64 - bits)) < np.inf:
-        words = _pack(s, low, scale, np.uint64(bits))
-        words.sort()
-        order = _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
+    if n < _DIGITS_TO:
+        order = _sort_on_scale(s, _MOST_MOVES * n)
+    if not order.size and n >= _PACKED_FROM:
+        order = _argsort_of_words(s)
     return order if order.size else np.argsort(s, kind=kind)
 
 
-def _scale(span: float, bits: int) -> float:
-    """The factor from scores of a span to integers of so many bits."""
-    with np.errstate(all="ignore"):  # spans of zero, or close to it
-        return float((2.0**bits - 2.0 ** (bits - 20)) / span)
+def _argsort_of_words(s: Vector) -> Index:
+    """Row numbers by score, sorted as words; an empty array where that does not work."""
+    bits = int(s.size - 1).bit_length()
+    low = s.min()
+    with np.errstate(all="ignore"):  # infinite scores, and spans that overflow or are near zero
+        span = s.max() - low
+        scale = float((2.0 ** (64 - bits) - 2.0 ** (44 - bits)) / span)
+    if not 0.0 < scale < np.inf:
+        return np.empty(0, np.intp)
+    words = _pack(s, low, scale, np.uint64(bits))
+    words.sort()
+    return _unpack(words, s, np.uint64(bits), _LONGEST_RUN)
 
 
 @compiled

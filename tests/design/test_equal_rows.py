@@ -112,7 +112,9 @@ def test_rows_that_all_occur_twice_are_found(n):
 def test_rows_with_the_same_hash_that_differ_are_not_merged(monkeypatch):
     X, key = few_different_rows()
     for stored in storages(X):
-        monkeypatch.setattr(equal_rows, "_hashes", lambda X, key: np.zeros(key.size, np.uint64))
+        monkeypatch.setattr(
+            equal_rows, "_hashes", lambda X, key, rows: np.zeros(key.size, np.uint64)
+        )
         assert find_equal_rows(stored, key) is None
         monkeypatch.undo()
         assert find_equal_rows(stored, key) is not None

@@ -121,6 +121,29 @@ def test_a_column_far_from_zero_keeps_its_variation():
         assert_allclose(unit[4] / unit[3], 1.0, rtol=0.1)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("storage", [np.ascontiguousarray, np.asfortranarray, sp.csr_matrix])
+def test_what_the_units_know_at_zero_scores(loss, weighted, storage):
+    """Gradient and products of differences over the pairs, also of columns far from zero."""
+    X, y = problem(n=500)
+    X[:, 3] = (X[:, 3] > 1.0) + 1e4
+    weight = np.random.default_rng(1).integers(1, 4, 500).astype(float) if weighted else None
+    objective = AllPairs(y, loss, weight=weight)
+    units = column_units(objective, make_design(storage(X)))
+    assert_allclose(
+        units.reference_gradient(objective, units.design),
+        units.design.adjoint(objective.gradient_at_zero()),
+        rtol=1e-9,
+        atol=1e-11,
+    )
+    repeated = np.repeat(np.arange(500), 1 if weight is None else weight.astype(int))
+    upper, lower = ((X - units.mean)[repeated[y[repeated] == side]] for side in (True, False))
+    differences = (upper[:, None] - lower).reshape(-1, 5) / units.unit
+    expected = differences.T @ differences / len(differences)
+    assert_allclose(units.curvature, expected, rtol=1e-7, atol=1e-9)
+
+
 def test_what_is_common_to_a_group_has_no_unit():
     """Between groups a column may vary by as much as it likes: only pairs inside a group are
     compared.

@@ -109,6 +109,10 @@ class Design(ABC):
 
     def weighted_gram(self, weight: Vector) -> NDArray[np.float64]:
         """X^T diag(weight) X for weights that are not negative. Cost: N d^2 / 2."""
+        return self.gram_of_blocks(weight)
+
+    def gram_of_blocks(self, weight: Vector) -> NDArray[np.float64]:
+        """`weighted_gram` from the entries of `row_blocks`, without sums that cancel."""
         root, upper = np.sqrt(weight), np.zeros((self.n_columns, self.n_columns), order="F")
         for begin, end, X in self.row_blocks():
             scaled = X * root[begin:end, None]
@@ -146,9 +150,9 @@ def _add_to_bins(X, weight, bins, sums):  # type: ignore[no-untyped-def]
 
 
 def symmetric(upper: Vector) -> NDArray[np.float64]:
-    """The symmetric matrix with this upper triangle."""
-    out = np.triu(upper)
-    out += np.triu(upper, 1).T
+    """The symmetric matrix with this upper triangle; zeros are below it."""
+    out = upper + upper.T
+    out.flat[:: out.shape[0] + 1] *= 0.5
     return out
 
 
@@ -201,6 +205,8 @@ def sum_over_chunks(
         parts.append((begin, out))
 
     in_row_chunks(one, n_rows, multiplications)
+    if len(parts) == 1:
+        return parts[0][1]
     # Threads finish in varying order; a fixed order of addition makes results reproducible.
     parts.sort(key=lambda part: part[0])
     total = parts[0][1]

@@ -13,7 +13,7 @@ __all__ = ["DenseDesign", "FortranDesign"]
 _LARGEST_COPY = 2**30
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         x = X[index[i]] if index.size else X[i]
@@ -23,7 +23,7 @@ def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
     # Four rows at a time, so that the sums are read and written a quarter as often.
     fours = begin + (end - begin) // 4 * 4
@@ -44,7 +44,7 @@ def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def
                 out[r, k] += G[r, i] * x[k]
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
         x = X[index[i]] if index.size else X[i]
@@ -85,7 +85,7 @@ class DenseDesign(StoredDesign):
         return self._arrays[0]
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _column_scores(columns, w, begin, end, out):  # type: ignore[no-untyped-def]
     # Rows in blocks that stay in the cache while the columns pass over them.
     for lo in range(begin, end, 2048):
@@ -98,26 +98,29 @@ def _column_scores(columns, w, begin, end, out):  # type: ignore[no-untyped-def]
                 block[i] += v * x[i]
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _column_adjoint(columns, G, begin, end, out):  # type: ignore[no-untyped-def]
     for lo in range(begin, end, 2048):
         hi = min(lo + 2048, end)
         for k in range(out.shape[1]):
+            x = columns[k, lo:hi]
             for r in range(G.shape[0]):
-                total = 0.0
-                for i in range(lo, hi):
-                    total += G[r, i] * columns[k, i]
+                total, g = 0.0, G[r, lo:hi]
+                for i in range(x.size):
+                    total += g[i] * x[i]
                 out[r, k] += total
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _column_moments(columns, g, about, begin, end, out):  # type: ignore[no-untyped-def]
+    v = g[begin:end]
     for k in range(out.shape[1]):
         first = second = 0.0
-        for i in range(begin, end):
-            difference = columns[k, i] - about[k]
-            first += g[i] * difference
-            second += g[i] * difference * difference
+        x, centre = columns[k, begin:end], about[k]
+        for i in range(x.size):
+            difference = x[i] - centre
+            first += v[i] * difference
+            second += v[i] * difference * difference
         out[0, k] += first
         out[1, k] += second
 

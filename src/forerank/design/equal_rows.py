@@ -74,14 +74,14 @@ def find_equal_rows(X: Matrix, key: NDArray[np.integer]) -> EqualRows | None:
     if size < n:
         sample = np.sort(np.random.default_rng(0).integers(n, size=size))
         sample = sample[np.diff(sample, prepend=-1) > 0]
-        repeated = sample.size - int(_sets(_hashes(X[sample], key[sample])).max()) - 1
+        repeated = sample.size - int(_sets(_hashes(X, key, sample)).max()) - 1
         if repeated < _FEWEST_REPEATED:
             return None
     n_bytes = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
     if n_bytes * _LARGEST_SHARE > _LARGEST_COPY:
         return None
     X = X if sp.issparse(X) else np.ascontiguousarray(X)
-    set_of = _sets(_hashes(X, key))
+    set_of = _sets(_hashes(X, key, np.empty(0, np.intp)))
     first = np.empty(int(set_of.max()) + 1, np.intp)
     first[set_of[::-1]] = np.arange(n)[::-1]  # the last assignment is that of the first row
     if first.size > _LARGEST_SHARE * n or not _is_confirmed(X, key, first[set_of]):
@@ -89,13 +89,13 @@ def find_equal_rows(X: Matrix, key: NDArray[np.integer]) -> EqualRows | None:
     return EqualRows(first, set_of)
 
 
-def _hashes(X: Any, key: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """A hash of the key and the entries of each row."""
-    hashes = np.empty(key.size, np.uint64)
+def _hashes(X: Any, key: NDArray[np.integer], rows: Index) -> NDArray[np.uint64]:
+    """A hash of the key and the entries of each of the rows; of all where `rows` is empty."""
+    hashes = np.empty(rows.size or key.size, np.uint64)
     if sp.issparse(X):
-        _hash_csr(_bits(X.data), X.indices, X.indptr, key, hashes)
+        _hash_csr(_bits(X.data), X.indices, X.indptr, key, rows, hashes)
     else:
-        _hash_dense(_bits(X), key, hashes)
+        _hash_dense(_bits(X), key, rows, hashes)
     return hashes
 
 
@@ -129,20 +129,22 @@ def _entry(bits, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hash_dense(bits, key, hashes):  # type: ignore[no-untyped-def]
+def _hash_dense(bits, key, rows, hashes):  # type: ignore[no-untyped-def]
     for i in range(hashes.size):
-        hash = _mixed(np.uint64(0), np.uint64(key[i]))
-        x = bits[i]
+        row = rows[i] if rows.size else i
+        hash = _mixed(np.uint64(0), np.uint64(key[row]))
+        x = bits[row]
         for k in range(x.size):
             hash = _mixed(hash, _entry(x[k], bits.itemsize))
         hashes[i] = hash
 
 
 @compiled
-def _hash_csr(bits, indices, indptr, key, hashes):  # type: ignore[no-untyped-def]
+def _hash_csr(bits, indices, indptr, key, rows, hashes):  # type: ignore[no-untyped-def]
     for i in range(hashes.size):
-        hash = _mixed(np.uint64(0), np.uint64(key[i]))
-        for k in range(indptr[i], indptr[i + 1]):
+        row = rows[i] if rows.size else i
+        hash = _mixed(np.uint64(0), np.uint64(key[row]))
+        for k in range(indptr[row], indptr[row + 1]):
             hash = _mixed(hash, np.uint64(indices[k]))
             hash = _mixed(hash, _entry(bits[k], bits.itemsize))
         hashes[i] = hash

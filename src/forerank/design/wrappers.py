@@ -33,7 +33,10 @@ class StandardisedDesign(Design):
         return out
 
     def adjoints(self, G: Vector) -> Vector:
-        return (self._design.adjoints(G) - np.outer(G.sum(axis=1), self._mean)) / self._unit
+        out = self._design.adjoints(G)
+        out -= G.sum(axis=1)[:, None] * self._mean
+        out /= self._unit
+        return out
 
     def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
         about = self._mean if about is None else self._mean + self._unit * about
@@ -59,7 +62,7 @@ class StandardisedDesign(Design):
     def weighted_gram(self, weight: Vector) -> NDArray[np.float64]:
         mean, unit = self._mean, self._unit
         if np.any(np.abs(mean) > _LARGEST_MEAN * unit):
-            return super().weighted_gram(weight)
+            return self.gram_of_blocks(weight)
         gram = self._design.weighted_gram(weight)
         if mean.any():
             product = np.outer(mean, self._design.adjoint(weight) - (0.5 * weight.sum()) * mean)

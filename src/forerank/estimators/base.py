@@ -342,7 +342,9 @@ class GraphRanker(BaseRanker):
             sums = np.bincount(codes, weights=weighted, minlength=n_classes)
             means = np.divide(sums, totals, out=np.zeros(n_classes), where=totals > 0.0)
             self._ascending = lowest_first(self._edges() or [], means)
-        number = np.argsort(self._ascending)[codes]
+        number = codes
+        if (np.diff(self._ascending) < 0).any():
+            number = np.argsort(self._ascending)[codes]
         self.intercept_ = np.zeros(1)
         self.thresholds_ = prevalence_thresholds(scores, number, weight, n_classes)
         if n_classes == 2:

@@ -18,10 +18,12 @@ from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["add_to_bins", "binned_hessian"]
 
-# Bins of a block with equally many scores, and as many of equal width for the extreme scores; the
-# scores from which the former are estimated.
-_N_BINS = 64
-_SCORES_FOR_LIMITS = 1024
+# Bins of a block with equally many scores, and as many of equal width for the extreme scores; with
+# fewer entries of X, the root of their number divided by this, so that the curvatures of all pairs
+# of bins cost no more than a product; the scores from which the former are estimated, per bin.
+_N_BINS, _FEWEST_BINS = 64, 32
+_ROOTS_PER_BIN = 3
+_SCORES_PER_BIN = 16
 # Least width of a bin, in units of scores, so that differences of slopes are not rounding error.
 _LEAST_WIDTH = 1e-4
 
@@ -35,8 +37,10 @@ def binned_hessian(
     with X, and `design.weighted_gram`.
     """
     weight, cross = np.zeros(blocks.n_rows), np.zeros((design.n_columns, design.n_columns))
+    n_bins = int(np.sqrt(design.n_entries)) // _ROOTS_PER_BIN
+    n_bins = min(max(n_bins, _FEWEST_BINS), _N_BINS)
     for k in range(blocks.n_blocks):
-        block = _BinnedBlock(blocks, k, s, slope)
+        block = _BinnedBlock(blocks, k, s, slope, n_bins)
         weight[block.rows] += block.curvature
         cross += block.cross(design)
     return (design.weighted_gram(weight) - cross - cross.T) / blocks.total_weight
@@ -49,14 +53,19 @@ class _BinnedBlock:
     """
 
     def __init__(
-        self, blocks: PairBlocks, k: int, s: Vector, slope: Callable[[Vector], Vector]
+        self,
+        blocks: PairBlocks,
+        k: int,
+        s: Vector,
+        slope: Callable[[Vector], Vector],
+        n_bins: int,
     ) -> None:
         entries = slice(blocks.start[k], blocks.start[k + 1])
         split = blocks.split[k] - blocks.start[k]
         self.rows, self._weight = blocks.rows[entries], blocks.weight[entries]
         w, t = self._weight, s[self.rows]
         lowest, highest = float(t.min()), float(t.max())
-        limits = _limits(t, lowest, highest)
+        limits = _limits(t, lowest, highest, n_bins)
         width = np.maximum(np.diff(limits, prepend=lowest, append=highest), _LEAST_WIDTH)
         bins, totals = np.empty(t.size, np.intp), np.zeros((2, 2 * width.size))
         _find_bins(t, w, split, limits, lowest, highest, bins, totals)
@@ -102,12 +111,13 @@ def _find_bins(t, w, split, limits, lowest, highest, bins, totals):  # type: ign
         totals[1, b] += w[e] * t[e]
 
 
-def _limits(t: Vector, lowest: float, highest: float) -> Vector:
+def _limits(t: Vector, lowest: float, highest: float, n_bins: int) -> Vector:
     """The scores between bins."""
-    some = np.sort(t[:: max(1, t.size // _SCORES_FOR_LIMITS)])
-    share = np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1]
+    some = np.sort(t[:: max(1, t.size // (_SCORES_PER_BIN * n_bins))])
+    share = np.arange(1, n_bins) / n_bins
     equal = lowest + share * (highest - lowest)
-    return np.unique(np.concatenate([some[(share * some.size).astype(int)], equal]))
+    limits = np.sort(np.concatenate([some[(share * some.size).astype(int)], equal]))
+    return limits[np.diff(limits, append=np.inf) > 0.0]
 
 
 @compiled

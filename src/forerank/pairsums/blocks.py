@@ -75,6 +75,11 @@ class PairBlocks:
         return np.repeat(np.tile([-1.0, 1.0], self.n_blocks), self.half_size)
 
     @cached_property
+    def is_upper(self) -> Mask:
+        """Whether an entry is an upper row."""
+        return np.repeat(np.tile([False, True], self.n_blocks), self.half_size)
+
+    @cached_property
     def half_weight(self) -> Vector:
         """Row b: the weight of the lower and of the upper half of block b."""
         return np.add.reduceat(self.weight, self.half_start).reshape(-1, 2)
@@ -172,15 +177,17 @@ class PairBlocks:
         with equal successors and of these successors.
         """
         n = grade.size
-        present = np.arange(n) if weight is None else np.flatnonzero(weight)
-        grade = grade[present]
-        group = None if group is None else group[present]
+        present = None if weight is None else np.flatnonzero(weight)
+        if present is not None:
+            grade = grade[present]
+            group = None if group is None else group[present]
         levels = _order_levels(grade) if edges is None else _graph_levels(grade, edges)
         pieces = [_blocks_of_level(*level, group) for level in levels] or [_NO_BLOCKS]
         entries, sizes, lower_sizes = map(np.concatenate, zip(*pieces, strict=True))
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         split = start[:-1] + lower_sizes
-        rows = present[entries].astype(np.int32 if n < 2**31 else np.int64)
+        rows = entries if present is None else present[entries]
+        rows = rows.astype(np.int32 if n < 2**31 else np.int64)
         unweighted = weight is None
         weight = np.ones(rows.size) if weight is None else weight[rows]
         total = _total_weight(weight, start, split)

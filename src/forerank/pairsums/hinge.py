@@ -5,15 +5,17 @@ m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active
 
     M0_i = sum_j w_j,   M1_i = sum_j w_j m_ij,   M2_i = sum_j w_j m_ij^2   (maths/pairsums.md, 1)
 
-In one pass over the upper scores in descending order the active set only grows, and every m_ij
-grows by the same step, so the sums are updated by adding non-negative terms, without cancellation
-for scores of any size. The lower rows are the same pass over the negated scores.
+With z = s_i for upper rows and z = s_j + 1 for lower ones, m_ij = z_j - z_i: the active rows are
+those with a larger z. In one pass over all rows in descending order of z the active set only grows,
+and every m_ij grows by the same step, so the sums are updated by adding non-negative terms, without
+cancellation for scores of any size. A pass in ascending order has those of the lower rows.
 
     hinge            sum_ij w_i w_j m_ij    = sum_i w_i M1_i    slope at i: -w_i M0_i
     squared hinge    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i    slope at i: -2 w_i M1_i
                                                                 curvature:   2 w_i M0_i
 
-A pair exactly on the margin (m_ij = 0) is not active. Cost: N log N for the sort, then N for value
+A pair exactly on the margin (m_ij = 0) is not active: of rows with equal z, the lower ones come
+first. Cost: N log N for the sort, then N for value
 and slopes together and N for each curvature product.
 
 The sums at a target add up over sources: `margin_moments` against chunks of sources, chunk by
@@ -21,10 +23,11 @@ chunk, has the same totals as against all of them, as out-of-core and distribute
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from forerank._kernels import compiled, in_parallel
 from forerank._sorting import argsort, sort_by_group
@@ -102,93 +105,88 @@ def margin_moments(
 
 
 @compiled
-def _sum_half(t, s, rows, w_t, w_s, sign, degree, margin, scale, gradient, m0, n_active):  # type: ignore[no-untyped-def]
-    """Add the slopes at one half of a block to `gradient`; returns the value of the block."""
-    m1 = np.empty(t.size)
-    m2 = np.empty(t.size)
-    _moments(t, s, w_s, sign, margin, m0, m1, m2, n_active)
-    value = 0.0
-    for e in range(t.size):
-        slope = m0[e] if degree == 1 else 2.0 * m1[e]
-        gradient[rows[e]] -= sign * scale * w_t[e] * slope
-        value += w_t[e] * (m1[e] if degree == 1 else m2[e])
+def _sum_half(z, is_upper, rows, w, begin, end, sign, degree, scale, gradient, m0):  # type: ignore[no-untyped-def]
+    """Fill M0 and add the slopes at the upper (sign = 1) or the lower rows (-1) of a block to
+    `gradient`; returns the value of the block.
+    """
+    own, step = sign > 0, -1 if sign > 0 else 1
+    e = end - 1 if sign > 0 else begin
+    a0 = a1 = a2 = value = 0.0
+    previous = z[e]
+    for _ in range(begin, end):
+        change = abs(previous - z[e])
+        a2 += change * (2.0 * a1 + a0 * change)
+        a1 += a0 * change
+        previous = z[e]
+        if is_upper[e] == own:
+            m0[e] = a0
+            slope = a0 if degree == 1 else 2.0 * a1
+            gradient[rows[e]] -= sign * scale * w[e] * slope
+            value += w[e] * (a1 if degree == 1 else a2)
+        else:
+            a0 += w[e]
+        e += step
     return scale * value
 
 
 @compiled
-def _sum_blocks(t, rows, w, start, split, degree, margin, scale, gradient, m0, n_active):  # type: ignore[no-untyped-def]
+def _sum_blocks(z, is_upper, rows, w, start, degree, scale, gradient, m0):  # type: ignore[no-untyped-def]
     value = 0.0
-    for b in range(split.size):
-        lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-        value += _sum_half(
-            t[upper], t[lower], rows[upper], w[upper], w[lower], 1.0,
-            degree, margin, scale, gradient, m0[upper], n_active[upper],
-        )  # fmt: skip
-        _sum_half(
-            t[lower], t[upper], rows[lower], w[lower], w[upper], -1.0,
-            degree, margin, scale, gradient, m0[lower], n_active[lower],
-        )  # fmt: skip
+    for b in range(start.size - 1):
+        for sign in (1.0, -1.0):
+            of_half = _sum_half(
+                z, is_upper, rows, w, start[b], start[b + 1], sign, degree, scale, gradient, m0
+            )
+            value += of_half if sign > 0 else 0.0
     return value
 
 
 @compiled
-def _add_half_curvature(u, rows_t, rows_s, w_t, w_s, sign, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
-    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the targets i of a half."""
-    step = -1 if sign > 0 else 1
-    e = rows_t.size - 1 if sign > 0 else 0
-    j = rows_s.size - 1 if sign > 0 else 0
-    active = 0
-    total = 0.0
-    for _ in range(rows_t.size):
-        while active < n_active[e]:
-            total += w_s[j] * u[rows_s[j]]
-            active += 1
-            j += step
-        out[rows_t[e]] += scale * w_t[e] * (u[rows_t[e]] * m0[e] - total)
+def _add_half_curvature(u, is_upper, rows, w, begin, end, sign, m0, scale, out):  # type: ignore[no-untyped-def]
+    """Add scale * w_i sum_{active j} w_j (u_i - u_j) to out[row i], for the rows i of a half."""
+    own, step = sign > 0, -1 if sign > 0 else 1
+    e, total = end - 1 if sign > 0 else begin, 0.0
+    for _ in range(begin, end):
+        x = u[rows[e]]
+        if is_upper[e] == own:
+            out[rows[e]] += scale * w[e] * (x * m0[e] - total)
+        else:
+            total += w[e] * x
         e += step
 
 
 @compiled
-def _add_half_curvatures(U, rows_t, rows_s, w_t, w_s, sign, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
+def _add_half_curvatures(U, is_upper, rows, w, begin, end, sign, m0, scale, out):  # type: ignore[no-untyped-def]
     """`_add_half_curvature` for all columns of U in one pass."""
-    step = -1 if sign > 0 else 1
-    e = rows_t.size - 1 if sign > 0 else 0
-    j = rows_s.size - 1 if sign > 0 else 0
-    active = 0
-    total = np.zeros(U.shape[1])
+    own, step = sign > 0, -1 if sign > 0 else 1
+    e, total = end - 1 if sign > 0 else begin, np.zeros(U.shape[1])
     # Loops, not array expressions, which take numba two seconds longer to compile.
-    for _ in range(rows_t.size):
-        while active < n_active[e]:
+    for _ in range(begin, end):
+        x, y = U[rows[e]], out[rows[e]]
+        if is_upper[e] == own:
             for k in range(total.size):
-                total[k] += w_s[j] * U[rows_s[j], k]
-            active += 1
-            j += step
-        for k in range(total.size):
-            out[rows_t[e], k] += (scale * w_t[e]) * (U[rows_t[e], k] * m0[e] - total[k])
+                y[k] += (scale * w[e]) * (x[k] * m0[e] - total[k])
+        else:
+            for k in range(total.size):
+                total[k] += w[e] * x[k]
         e += step
 
 
 @compiled
-def _add_curvature(u, rows, w, start, split, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
-    for b in range(split.size):
+def _add_curvature(u, is_upper, rows, w, start, m0, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(start.size - 1):
         for sign in (1.0, -1.0):
-            lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-            own, other = (upper, lower) if sign > 0 else (lower, upper)
-            own_m0, own_active = m0[own], n_active[own]
             _add_half_curvature(
-                u, rows[own], rows[other], w[own], w[other], sign, own_m0, own_active, scale, out
+                u, is_upper, rows, w, start[b], start[b + 1], sign, m0, scale, out
             )  # fmt: skip
 
 
 @compiled
-def _add_curvatures(U, rows, w, start, split, m0, n_active, scale, out):  # type: ignore[no-untyped-def]
-    for b in range(split.size):
+def _add_curvatures(U, is_upper, rows, w, start, m0, scale, out):  # type: ignore[no-untyped-def]
+    for b in range(start.size - 1):
         for sign in (1.0, -1.0):
-            lower, upper = slice(start[b], split[b]), slice(split[b], start[b + 1])
-            own, other = (upper, lower) if sign > 0 else (lower, upper)
-            own_m0, own_active = m0[own], n_active[own]
             _add_half_curvatures(
-                U, rows[own], rows[other], w[own], w[other], sign, own_m0, own_active, scale, out
+                U, is_upper, rows, w, start[b], start[b + 1], sign, m0, scale, out
             )  # fmt: skip
 
 
@@ -202,56 +200,41 @@ class HingePairs:
     def __init__(
         self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float = 1.0
     ) -> None:
-        order = _sorted_entries(blocks, s)
-        rows = blocks.rows[order]
-        weight = blocks.weight if blocks.unweighted else blocks.weight[order]
-        del order
-        self._fill(blocks, s, degree, margin, rows, weight)
+        z = s[blocks.rows]
+        z += np.where(blocks.is_upper, 0.0, margin)
+        order = _sorted_entries(blocks, z)
+        self._rows, self._is_upper = blocks.rows[order], blocks.is_upper[order]
+        self._weight = blocks.weight if blocks.unweighted else blocks.weight[order]
+        self._scores, self._margin = s, margin
+        del z, order
+        self._fill(blocks, degree)
 
-    def _fill(
-        self,
-        blocks: PairBlocks,
-        s: Vector,
-        degree: Literal[1, 2],
-        margin: float,
-        rows: NDArray,
-        weight: Vector,
-    ) -> None:
-        self._blocks, self._rows, self._weight = blocks, rows, weight
-        self._scale = 1.0 / blocks.total_weight
-        self._m0 = np.empty(self._rows.size)
-        self._n_active = np.empty(self._rows.size, dtype=blocks.rows.dtype)
-        self.gradient = np.zeros(blocks.n_rows)
-        self.value: float = self._sum(s[self._rows], degree, margin)
+    def _fill(self, blocks: PairBlocks, degree: Literal[1, 2]) -> None:
+        """The value; fills gradient and M0."""
+        self._blocks, self._scale = blocks, 1.0 / blocks.total_weight
+        self._m0, self.gradient = np.empty(self._rows.size), np.zeros(blocks.n_rows)
+        z = self._scores[self._rows]
+        z += np.where(self._is_upper, 0.0, self._margin)
+        entries = z, self._is_upper, self._rows, self._weight
+        options = degree, self._scale, self.gradient, self._m0
+        if blocks.n_blocks > 1:
+            self.value: float = _sum_blocks(*entries, blocks.start, *options)
+            return
+        self.value = self._both_halves(
+            lambda sign: _sum_half(*entries, 0, self._rows.size, sign, *options)
+        )
 
-    def _like(self, degree: Literal[1, 2], s: Vector, margin: float) -> "HingePairs":
-        """Another loss at the same scores, without a sort."""
-        other = HingePairs.__new__(HingePairs)
-        other._fill(self._blocks, s, degree, margin, self._rows, self._weight)
+    def _like(self, degree: Literal[1, 2]) -> "HingePairs":
+        """Another degree at the same scores, without a sort."""
+        other = copy(self)
+        other._fill(self._blocks, degree)
         return other
 
-    def _sum(self, t: Vector, degree: int, margin: float) -> float:
-        """The value; fills gradient, M0 and numbers of active sources."""
-        b, rows, w, m0, n_active = self._blocks, self._rows, self._weight, self._m0, self._n_active
-        options = degree, margin, self._scale, self.gradient
-        if b.n_blocks > 1:
-            return _sum_blocks(t, rows, w, b.start, b.split, *options, m0, n_active)
-
-        def half(own: slice, other: slice, sign: float) -> float:
-            arrays = t[own], t[other], rows[own], w[own], w[other]
-            return _sum_half(*arrays, sign, *options, m0[own], n_active[own])
-
-        return self._both_halves(half)[0]
-
-    def _both_halves(self, half: Callable[[slice, slice, float], float]) -> tuple[float, float]:
-        """half(own, other, sign) for the upper and the lower half of a single block, which have
-        different rows, so that two threads may work on them.
+    def _both_halves(self, half: Callable[[float], float]) -> float:
+        """half(1.0) of two calls, half(sign) for the upper (1) and the lower rows (-1) of a single
+        block, which are different rows, so that two threads may work on them.
         """
-        split, end = self._blocks.split[0], self._rows.size
-        lower, upper = slice(0, split), slice(split, end)
-        return in_parallel(
-            lambda: half(upper, lower, 1.0), lambda: half(lower, upper, -1.0), work=end
-        )
+        return in_parallel(lambda: half(1.0), lambda: half(-1.0), work=self._rows.size)[0]
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u, for the squared hinge."""
@@ -262,16 +245,14 @@ class HingePairs:
         return self._curvature(U, _add_curvatures, _add_half_curvatures)
 
     def _curvature(self, u: Vector, of_blocks: Callable, of_half: Callable) -> Vector:
-        out = np.zeros(u.shape)
-        b, rows, w, m0, n_active = self._blocks, self._rows, self._weight, self._m0, self._n_active
-        scale = 2.0 * self._scale
-        if b.n_blocks > 1:
-            of_blocks(u, rows, w, b.start, b.split, m0, n_active, scale, out)
+        out, scale = np.zeros(u.shape), 2.0 * self._scale
+        entries = self._is_upper, self._rows, self._weight
+        if self._blocks.n_blocks > 1:
+            of_blocks(u, *entries, self._blocks.start, self._m0, scale, out)
             return out
 
-        def half(own: slice, other: slice, sign: float) -> float:
-            arrays = rows[own], rows[other], w[own], w[other]
-            of_half(u, *arrays, sign, m0[own], n_active[own], scale, out)
+        def half(sign: float) -> float:
+            of_half(u, *entries, 0, self._rows.size, sign, self._m0, scale, out)
             return 0.0
 
         self._both_halves(half)
@@ -301,15 +282,15 @@ class SmoothedHingePairs:
     """The mean smoothed hinge of the given width over all pairs of `blocks`, at scores `s`.
 
     The smoothed hinge is a difference of two squared hinges, ((1 + width/2 - t)_+^2 - (1 - width/2
-    - t)_+^2) / (2 width), and takes one sort and two passes. Its relative rounding error grows with
+    - t)_+^2) / (2 width), and takes two sorts. Its relative rounding error grows with
     the ratio of the span of the scores to the width, which is moderate near the solutions of the
     hinge.
     """
 
     def __init__(self, blocks: PairBlocks, s: Vector, width: float) -> None:
-        self._scores, self._width = s, width
+        self._width = width
         self._outer = HingePairs(blocks, s, 2, 1.0 + 0.5 * width)
-        self._inner = self._outer._like(2, s, 1.0 - 0.5 * width)
+        self._inner = HingePairs(blocks, s, 2, 1.0 - 0.5 * width)
         self._factor = 0.5 / width
         self.value = self._factor * (self._outer.value - self._inner.value)
         self.gradient = self._difference(self._outer.gradient, self._inner.gradient)
@@ -317,9 +298,7 @@ class SmoothedHingePairs:
 
     def total_slope(self) -> float:
         """The mean of |slope| over all pairs. Cost: two passes, without a sort."""
-        margins = 1.0 + 0.5 * self._width, 1.0 - 0.5 * self._width
-        outer, inner = (self._outer._like(1, self._scores, margin).value for margin in margins)
-        return (outer - inner) / self._width
+        return (self._outer._like(1).value - self._inner._like(1).value) / self._width
 
     def _difference(self, outer: Vector, inner: Vector) -> Vector:
         outer -= inner
@@ -343,16 +322,10 @@ class SmoothedHingePairs:
         return self._difference(self._outer.curvature_diagonal(), self._inner.curvature_diagonal())
 
 
-def _sorted_entries(blocks: PairBlocks, s: Vector) -> Index:
-    """Entries sorted by half of a block, then by score."""
+def _sorted_entries(blocks: PairBlocks, z: Vector) -> Index:
+    """Entries sorted by block, then by z; of equal ones the lower rows first."""
+    order = argsort(z, stable=True)
     if blocks.n_blocks == 1:
-        split = blocks.split[0]
-        lower, upper = in_parallel(
-            lambda: argsort(s[blocks.rows[:split]]),
-            lambda: argsort(s[blocks.rows[split:]]),
-            work=s.size,
-        )
-        upper += split
-        return np.concatenate([lower, upper])
-    half = np.repeat(np.arange(blocks.half_start.size, dtype=np.int32), blocks.half_size)
-    return sort_by_group(argsort(s[blocks.rows]), half, blocks.half_start)
+        return order
+    block = np.repeat(np.arange(blocks.n_blocks, dtype=np.int32), np.diff(blocks.start))
+    return sort_by_group(order, block, blocks.start[:-1])

@@ -43,6 +43,9 @@ _ROWS_PER_COLUMN = 256
 _DENSE_COST = 4
 # Units of sparse columns are the median unit times a power of this.
 _SPARSE_RATIO = 10.0
+# Mean of a column, in its unit, up to which its squares may be summed without subtracting it first:
+# twelve digits are left.
+_LARGEST_MEAN = 100.0
 # Variation of a column, relative to its mean, that counts as rounding error.
 _ROUNDING = 1e-13
 
@@ -60,12 +63,15 @@ class Units:
     curvature : array of shape (n_columns, n_columns), optional
         The mean of (x_i - x_j)(x_i - x_j)^T over the pairs of the objective, for rows of the
         design, where it was computed to find the units.
+    difference : array of shape (n_columns,), optional
+        The mean of x_i - x_j over the pairs, for rows of the design, where it is known.
     """
 
     design: Design
     mean: Vector
     unit: Vector
     curvature: Vector | None = None
+    difference: Vector | None = None
 
     def to_standardised(self, w: Vector) -> Vector:
         """The weights of the standardised columns with the scores of w."""
@@ -101,10 +107,15 @@ class Units:
 
         `objective` and `design` are those of all rows or of a sample.
         """
-        g = _without_intercept(objective, design).gradient_at_zero()
-        gradient = design.adjoint(g)
+        difference = self.difference if design is self.design else None
+        if difference is not None and isinstance(objective, AllPairs):
+            slope = float(objective.loss.slope(0.0))
+            gradient, total = slope * difference, 2.0 * abs(slope)
+        else:
+            g = _without_intercept(objective, design).gradient_at_zero()
+            gradient, total = design.adjoint(g), float(abs(g).sum())
         # Terms of the size of a column's mean cancel to rounding error.
-        size = (np.abs(self.mean) / self.unit + 1.0) * float(abs(g).sum())
+        size = (np.abs(self.mean) / self.unit + 1.0) * total
         if np.all(np.abs(gradient) <= 10.0 * _ROUNDING * size):
             return np.zeros(gradient.size)
         return gradient
@@ -121,13 +132,13 @@ def column_units(objective: Any, design: Design) -> Units:
     For pairs of few rows, the curvature over all rows.
     """
     centred = design.has_intercept or objective.shift_invariant
-    squared, curvature = None, None
+    squared, curvature, difference = None, None, None
     if not design.is_on_device:
         squared = _without_intercept(objective.squared(), design)
     if design.is_on_device:
         found, of_all_rows = objective.column_moments(design, centred, _SAMPLE_ROWS)
     elif isinstance(objective, AllPairs) and starts_at_zero(design):
-        found, curvature, of_all_rows = _of_curvature(objective, design)
+        found, curvature, difference, of_all_rows = _of_curvature(objective, design)
     else:
         found, of_all_rows = _of_sample(squared, design, centred)
     unseen = ~_varies(*found[:2])
@@ -155,7 +166,9 @@ def column_units(objective: Any, design: Design) -> Units:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             curvature = curvature / unit / unit[:, None]
         curvature = curvature if np.isfinite(curvature).all() else None
-    return Units(standardise(design, mean, unit), mean, unit, curvature)
+    if difference is not None:
+        difference = difference / unit if of_all_rows else None
+    return Units(standardise(design, mean, unit), mean, unit, curvature, difference)
 
 
 def _rounded(unit: Vector) -> Vector:
@@ -203,23 +216,41 @@ def _iteration_cost(design: Design) -> float:
     return 50.0 + 2.0 * design.n_entries / max(design.n_rows, 1)
 
 
-def _of_curvature(objective: AllPairs, design: Design) -> tuple[Vector, Vector, bool]:
+def _of_curvature(
+    objective: AllPairs, design: Design
+) -> tuple[Vector, Vector, Vector | None, bool]:
     """Means, units and stored shares of the columns, the mean of the products of differences over
-    the pairs, and whether all rows were used.
+    the pairs and, for one block, that of the differences, and whether all rows were used.
     """
     sample = objective.sample(_ROWS_PER_COLUMN * design.n_columns, np.random.default_rng(1))
     if sample is not None:
         objective, design = sample[1], design.rows(sample[0])
-    here = EqualScorePairs(objective.blocks, Squared())
-    share = here.curvature_diagonal()
-    share /= share.sum()
+    here, difference = EqualScorePairs(objective.blocks, Squared()), None
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = design.adjoint(share)
-        # Means do not count, and large ones would cancel.
-        curvature = 0.5 * here.hessian(standardise(design, mean, np.ones(mean.size)))
+        if here.has_one_block:
+            halves = here.half_shares()
+            of_halves = design.adjoints(halves)
+            mean, difference = of_halves.mean(axis=0), of_halves[1] - of_halves[0]
+            share = 0.5 * (halves[0] + halves[1])
+            curvature = 2.0 * _covariance(design, share, mean)
+            curvature += 0.5 * np.outer(difference, difference)
+        else:
+            share = here.curvature_diagonal()
+            share /= share.sum()
+            mean = design.adjoint(share)
+            # Means do not count, and large ones would cancel.
+            curvature = 0.5 * here.hessian(standardise(design, mean, np.ones(mean.size)))
         square = np.maximum(np.diagonal(curvature), 0.0)
         found = _with_units(mean, square, design.stored(share))
-    return found, curvature, sample is None
+    return found, curvature, difference, sample is None
+
+
+def _covariance(design: Design, share: Vector, mean: Vector) -> Vector:
+    """The mean of (x - mean)(x - mean)^T over the rows with these shares, whose mean is known."""
+    covariance = design.weighted_gram(share) - np.outer(mean, mean)
+    if np.any(mean**2 > _LARGEST_MEAN**2 * np.diagonal(covariance)):
+        return standardise(design, mean, np.ones(mean.size)).gram_of_blocks(share)
+    return covariance
 
 
 def _row_shares(squared: Any, design: Design) -> Vector:
