@@ -79,11 +79,6 @@ def prepare_dask_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solv
 
 def _read(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> "_DaskRows":
     """The rows of a collection after the first scan; sets classes and columns of the ranker."""
-    if ranker.loss == "hinge":
-        raise ValueError(
-            "loss='hinge' cannot be fitted on Dask collections: its solver reads the rows too "
-            "often. Use 'squared_hinge' or 'logistic', or fit on a sample: X[rows].compute()."
-        )
     if y is None:
         raise ValueError("y is None; labels are needed, one for each row.")
     n_columns, names = n_columns_of(X), column_names(X)

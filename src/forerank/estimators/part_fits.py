@@ -21,6 +21,7 @@ from forerank.objectives.parts import Evaluation, OverParts, PairParts, Point, P
 from forerank.solvers import Progress, SolverResult
 from forerank.solvers.checkpoints import Checkpoint, check_checkpoint_file
 from forerank.solvers.partwise import PartwiseProblem, minimise_parts
+from forerank.solvers.partwise_hinge import minimise_hinge_parts
 from forerank.solvers.path import Solve
 
 __all__ = [
@@ -187,13 +188,14 @@ def _solver(
     latest: list[Any],
     checkpoint: Checkpoint | None,
 ) -> Callable[[Progress], SolverResult]:
-    """The solver; `latest` gets the last point and the evaluation there."""
+    """The solver; `latest` gets the point of the result and the evaluation there."""
+    minimise = minimise_hinge_parts if ranker.loss == "hinge" else minimise_parts
 
     def keep(w: Vector, metric: Any, point: Point, here: Any) -> None:
         latest[:] = point, here
 
     def run(progress: Progress) -> SolverResult:
-        return minimise_parts(
+        return minimise(
             problem,
             ranker.alpha,
             start=start,

@@ -35,11 +35,6 @@ def _read(ranker: Any, rows: Any, *given: Any) -> Any:
             "Streamed rows have their own labels, weights and groups; name their columns in "
             "open_rows, and pass the rows alone to fit."
         )
-    if ranker.loss == "hinge":
-        raise ValueError(
-            "loss='hinge' cannot be fitted on streamed rows: its solver reads the rows too often. "
-            "Use 'squared_hinge' or 'logistic', or fit a sample: X, y, weight, qid = rows.sample()."
-        )
     scan = rows.scan
     d = scan.moments.about.size
     refuse_other_columns(ranker, d)

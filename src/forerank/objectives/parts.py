@@ -21,141 +21,34 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forerank._typing import Matrix, Vector
-from forerank.design import Design, make_design, standardise
-from forerank.objectives.allpairs import AllPairs
-from forerank.objectives.pointwise import Pointwise
+from forerank._typing import Vector
+from forerank.objectives.part_rows import PairParts, Parts, Point, PointParts, Rows
 from forerank.pairsums.cells import CellRequest
 from forerank.pairsums.nodes import NodeSums
 from forerank.pairsums.tables import sums_of, table_of
 
 __all__ = [
     "Both",
+    "ClassTables",
     "Evaluation",
     "PairParts",
     "PartSums",
     "Point",
     "PointParts",
     "Rows",
+    "class_tables",
     "evaluate",
     "part_scores",
     "part_sums",
     "part_tables",
     "part_tables_and_nodes",
     "slope_functions",
+    "with_equal_cells",
 ]
 
 # Nodes per unit of score on which rows are summed, as powers of 2.
 _LEAST_NODE_BITS, _MOST_NODE_BITS = 4, 10
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A part: rows of X, their class numbers, weights (None: all one) and groups (None: without).
-
-    Group numbers need only differ within the part.
-    """
-
-    X: Matrix
-    codes: NDArray[np.integer]
-    weight: Vector | None = None
-    group: NDArray[np.integer] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        return self.X.shape[0]
-
-    def weighted(self) -> "Rows":
-        """The rows without those of weight zero, which are in no sum."""
-        if self.weight is None or self.weight.all():
-            return self
-        kept = np.flatnonzero(self.weight)
-        group = None if self.group is None else self.group[kept]
-        return Rows(self.X[kept], self.codes[kept], self.weight[kept], group)
-
-
-@dataclass(frozen=True)
-class Point:
-    """Weights w of the columns (X - 1 mean^T) / unit, the last of ones where `intercept`."""
-
-    w: Vector
-    mean: Vector
-    unit: Vector
-    intercept: bool = False
-
-    def design(self, rows: Rows) -> Design:
-        """The columns of a part."""
-        return standardise(make_design(rows.X, intercept=self.intercept), self.mean, self.unit)
-
-
-@dataclass(frozen=True)
-class PairParts:
-    """A loss over all pairs of classes 0 .. n_classes - 1, within groups where `grouped`.
-
-    `edges` are pairs (upper class, lower class); None: every higher class above every lower one.
-    Tables of cells have at most 2^bits cells per unit of score; None: as many as tables have.
-    """
-
-    loss: str
-    n_classes: int = 2
-    edges: tuple[tuple[int, int], ...] | None = None
-    grouped: bool = False
-    bits: int | None = None
-
-    @property
-    def one_pass(self) -> bool:
-        """Whether `part_sums` needs no tables."""
-        return self.grouped
-
-    def all_edges(self) -> list[tuple[int, int]]:
-        """The pairs of classes, upper first."""
-        if self.edges is not None:
-            return sorted(set(self.edges))
-        return [(u, v) for u in range(self.n_classes) for v in range(u)]
-
-    def weight_of(self, rows: Rows) -> Vector | None:
-        return rows.weight
-
-    def objective(self, rows: Rows) -> AllPairs | None:
-        """The objective within the groups of a part; None where there are no pairs."""
-        found = AllPairs(
-            rows.codes, self.loss, weight=rows.weight, group=rows.group, edges=self.edges
-        )
-        return found if found.blocks.n_blocks else None
-
-    def total(self, objective: Any) -> float:
-        return objective.blocks.total_weight
-
-
-@dataclass(frozen=True)
-class PointParts:
-    """A loss over single rows; class 1 is positive. `class_weight` multiplies the weights."""
-
-    loss: str
-    class_weight: tuple[float, float] | None = None
-    n_classes: int = 2
-
-    one_pass = True
-
-    def weight_of(self, rows: Rows) -> Vector | None:
-        if self.class_weight is None:
-            return rows.weight
-        by_row = np.asarray(self.class_weight)[rows.codes]
-        return by_row if rows.weight is None else by_row * rows.weight
-
-    def objective(self, rows: Rows) -> Pointwise | None:
-        """The objective on the rows of a part; None where there are none."""
-        if rows.n_rows == 0:
-            return None
-        return Pointwise(rows.codes == 1, self.loss, weight=self.weight_of(rows))
-
-    def total(self, objective: Any) -> float:
-        return objective.total_weight
-
-
-Parts = PairParts | PointParts
 
 
 @dataclass(frozen=True)
@@ -370,32 +263,50 @@ def _joined(scores: list[tuple[Vector, Vector]], request: CellRequest) -> tuple[
     return s[inside], w[inside]
 
 
+class ClassTables(NamedTuple):
+    """The tables of the classes, with equally wide cells; for each class the sums of those of the
+    classes below and above it, and the numbers of these; the weight of all pairs.
+    """
+
+    own: "Tables"
+    lower: tuple[Any, ...]
+    upper: tuple[Any, ...]
+    below: tuple[tuple[int, ...], ...]
+    above: tuple[tuple[int, ...], ...]
+    total: float
+
+
+def class_tables(parts: PairParts, tables: Tables) -> ClassTables:
+    """The tables of all rows as targets and as sources."""
+    edges, tables = parts.all_edges(), with_equal_cells(tables)
+    below = tuple(tuple(v for u, v in edges if u == k) for k in range(parts.n_classes))
+    above = tuple(tuple(u for u, v in edges if v == k) for k in range(parts.n_classes))
+    nothing = table_of(parts.loss, np.empty(0), None)
+
+    def united(sources: tuple[int, ...]) -> Any:
+        return sum((tables[j] for j in sources), start=nothing)
+
+    total = sum(tables[u].weight * tables[v].weight for u, v in edges)
+    lower, upper = (tuple(united(each) for each in side) for side in (below, above))
+    return ClassTables(tables, lower, upper, below, above, total)
+
+
 def slope_functions(
     parts: PairParts, tables: Tables, scores: tuple[float, float] | None = None
 ) -> SlopeFunctions:
     """Loss and slope as functions of a row's score, from the tables of all rows; they may be called
     for scores of the class, and for those between the two `scores`.
     """
-    edges = parts.all_edges()
-    classes = range(parts.n_classes)
-    tables = _with_equal_cells(tables)
-    lower = tuple(tuple(v for u, v in edges if u == k) for k in classes)
-    upper = tuple(tuple(u for u, v in edges if v == k) for k in classes)
-    nothing = table_of(parts.loss, np.empty(0), None)
-
-    def united(sources: tuple[int, ...]) -> Any:
-        return sum((tables[j] for j in sources), start=nothing)
-
-    own = tables if scores is None else [table.covering(*scores) for table in tables]
+    found = class_tables(parts, tables)
+    own = found.own if scores is None else [table.covering(*scores) for table in found.own]
     by_class = tuple(
-        sums_of(parts.loss, own[k], united(lower[k]), united(upper[k])) for k in classes
+        sums_of(parts.loss, *each) for each in zip(own, found.lower, found.upper, strict=True)
     )
-    total = sum(tables[u].weight * tables[v].weight for u, v in edges)
     overflows = any(function.overflows for function in by_class)
-    return SlopeFunctions(by_class, total, overflows, lower, upper)
+    return SlopeFunctions(by_class, found.total, overflows, found.below, found.above)
 
 
-def _with_equal_cells(tables: Tables) -> Tables:
+def with_equal_cells(tables: Tables) -> Tables:
     """Tables whose cells, where they have cells, are equally wide in all classes."""
     if not hasattr(tables[0], "at_bits"):
         return tables
@@ -464,7 +375,7 @@ def evaluate(
     else:
         bits = _node_bits(accuracy / np.sqrt(second_moment))
         both = over_parts(partial(part_tables_and_nodes, point=point, parts=parts, bits=bits))
-        tables, nodes = _with_equal_cells(both.first), both.second
+        tables, nodes = with_equal_cells(both.first), both.second
         nodes = None if nodes.overflows else nodes.at_bits(getattr(tables[0], "bits", nodes.bits))
     ends = None if nodes is None else (nodes.scores[0], nodes.scores[-1])
     functions = slope_functions(parts, tables, ends)

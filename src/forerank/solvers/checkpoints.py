@@ -10,7 +10,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -22,8 +22,9 @@ from forerank.objectives.part_columns import ColumnMoments
 
 __all__ = ["Checkpoint", "CheckpointState", "check_checkpoint_file"]
 
-# Member that marks a checkpoint, and the number of its format.
+# Member that marks a checkpoint, the number of its format, and the prefix of those of a stage.
 _MARK, _FORMAT = "forerank_checkpoint", 1
+_STAGE = "stage_"
 _MEMBERS = ("problem", "columns", "w", "metric_point", "reference", "iteration")
 # Difference of the moments of the columns, relative to their mean squares, that counts as rounding
 # error: blocks or partitions of other sizes are added in another order.
@@ -51,6 +52,8 @@ class CheckpointState:
         The gradient norm to which the certificate is relative.
     iteration : int
         Iterations so far.
+    stage : dict of arrays
+        What a solver in stages needs beside these.
     """
 
     w: Vector
@@ -58,6 +61,7 @@ class CheckpointState:
     metric_point: Vector
     reference: float
     iteration: int
+    stage: Mapping[str, Vector] = field(default_factory=dict)
 
 
 class Checkpoint:
@@ -93,13 +97,19 @@ class Checkpoint:
             return None
         members = _read(self._path)
         self._refuse_other_problem(json.loads(str(members["problem"])), members["columns"])
-        metric = {name: value for name, value in members.items() if name not in (_MARK, *_MEMBERS)}
+        metric, stage = {}, {}
+        for name, value in members.items():
+            if name.startswith(_STAGE):
+                stage[name.removeprefix(_STAGE)] = value
+            elif name not in (_MARK, *_MEMBERS):
+                metric[name] = value
         return CheckpointState(
             members["w"],
             metric,
             members["metric_point"],
             float(members["reference"]),
             int(members["iteration"]),
+            stage,
         )
 
     def _refuse_other_problem(self, problem: dict[str, Any], columns: Vector) -> None:
@@ -131,6 +141,7 @@ class Checkpoint:
             "reference": np.array(state.reference),
             "iteration": np.array(state.iteration),
             **state.metric,
+            **{_STAGE + name: value for name, value in state.stage.items()},
         }
         try:
             with self._unfinished.open("wb") as file:

@@ -5,6 +5,9 @@ the weights of the planes, whose value is a lower bound on the minimum of the ob
 (maths/solvers.md, eq. 6).
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
@@ -100,6 +103,21 @@ class CuttingPlanes:
         self._offsets = np.zeros(1)
         self._beta = np.ones(1)
         self._unused = np.zeros(1, dtype=np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays that `restore` takes."""
+        return {
+            "basis": self._basis,
+            "coordinates": self._coordinates,
+            "offsets": self._offsets,
+            "beta": self._beta,
+            "unused": self._unused,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take the planes of another model of the same penalty and columns."""
+        self._basis, self._coordinates = state["basis"], state["coordinates"]
+        self._offsets, self._beta, self._unused = state["offsets"], state["beta"], state["unused"]
 
     def add(self, plane: Vector, offset: float) -> None:
         rest = plane / self._scale

@@ -35,7 +35,13 @@ from forerank.solvers.metric import Metric
 from forerank.solvers.newton import newton
 from forerank.solvers.result import GRADIENT_NORM, Progress, SolverResult, gap_bound
 
-__all__ = ["PartwiseProblem", "minimise_parts"]
+__all__ = [
+    "AfterEvaluation",
+    "PartIterations",
+    "PartwiseProblem",
+    "minimise_parts",
+    "sample_tolerance",
+]
 
 # Columns up to which a Hessian over the sample is computed (8 MB); beyond, conjugate gradients
 # solve with it to this residual in at most so many products with the sample, which are in memory.
@@ -63,7 +69,7 @@ _SEEN = 0.25
 # Most evaluations of a line search.
 _MOST_TRIALS = 12
 
-AfterEvaluation = Callable[[Vector, Metric, Point, Evaluation], None]
+AfterEvaluation = Callable[[Vector, Metric | None, Point, Evaluation], None]
 
 
 @dataclass(frozen=True)
@@ -127,9 +133,17 @@ def minimise_parts(
     a `checkpoint`, the run continues from its file where there is one, whatever the start, and
     writes it at every accepted point; the caller removes it.
     """
-    return _Iterations(
+    return PartIterations(
         problem, alpha, tol, progress or Progress(), after_evaluation, checkpoint
     ).run(start, max_iter)
+
+
+def sample_tolerance(problem: PartwiseProblem, n_columns: int, tol: float) -> float:
+    """Tolerance of a fit on the sample for one over all rows to `tol`."""
+    n_rows = problem.sample.n_rows
+    if n_rows < problem.moments.n_rows:
+        tol = _SAMPLE_TOL * np.sqrt(n_columns / max(n_rows, 1))
+    return float(np.clip(tol, _LEAST_SAMPLE_TOL, 1e-2))
 
 
 class _SampleMetric(Metric):
@@ -171,8 +185,11 @@ class _SampleMetric(Metric):
         return p if p.any() else r / self._diagonal
 
 
-class _Iterations:
+class PartIterations:
     """A run: units, reference and metric, and the evaluations so far."""
+
+    # Error of a value, relative to it.
+    _noise = _NOISE
 
     def __init__(
         self,
@@ -249,6 +266,10 @@ class _Iterations:
         effective = np.divide(square**2, fourth, out=np.zeros(square.size), where=fourth > 0.0)
         return bool(step * effective.min() < _ROWS_PER_COLUMN * design.n_columns)
 
+    def _sample_objective(self) -> Any:
+        """The objective on the sample that the metric is for."""
+        return self._problem.sample_objective()
+
     def _reference_norm(self) -> float:
         parts = self._problem.parts
         if isinstance(parts, PairParts) and parts.grouped:
@@ -275,18 +296,13 @@ class _Iterations:
         objective = self._problem.sample_objective()
         if objective is None or not self._reference > 0.0:
             return np.zeros(self._unit.size)
-        rows = self._problem.sample
-        tol = _SAMPLE_TOL * np.sqrt(self._unit.size / max(rows.n_rows, 1))
-        if rows.n_rows >= self._problem.moments.n_rows:
-            tol = self._tol
-        design = self._point(np.zeros(self._unit.size)).design(rows)
-        return newton(
-            objective, design, self._penalty, tol=float(np.clip(tol, _LEAST_SAMPLE_TOL, 1e-2))
-        ).w
+        tol = sample_tolerance(self._problem, self._unit.size, self._tol)
+        design = self._point(np.zeros(self._unit.size)).design(self._problem.sample)
+        return newton(objective, design, self._penalty, tol=tol).w
 
     def _metric(self, w: Vector) -> Metric:
         """The Hessian over the sample at w."""
-        rows, objective = self._problem.sample, self._problem.sample_objective()
+        rows, objective = self._problem.sample, self._sample_objective()
         d = self._unit.size
         if objective is None:
             return Metric(np.full(d, 1.0), np.zeros(d), self._penalty)
@@ -325,14 +341,23 @@ class _Iterations:
             here, metric = self._first(w)
         return w, here, metric
 
+    def _save(self, state: CheckpointState) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.save(state)
+
     def _continue(self, saved: CheckpointState) -> tuple[Vector, Evaluation, Metric]:
         """The point of a checkpoint, the evaluation there and the metric of the checkpoint."""
+        metric = self._metric_of(saved)
+        return saved.w, self._evaluate(saved.w), metric
+
+    def _metric_of(self, saved: CheckpointState) -> Metric:
+        """The metric of a checkpoint."""
         if "hessian" in saved.metric:
             metric = Metric(saved.metric["hessian"], np.zeros(saved.w.size), self._penalty)
         else:
             metric = self._metric(saved.metric_point)
         metric.restore(saved.metric)
-        return saved.w, self._evaluate(saved.w), metric
+        return metric
 
     def run(self, start: Vector | None, max_iter: int) -> SolverResult:
         """Iterations from the start, until both stopping rules of Newton's method hold."""
@@ -348,9 +373,7 @@ class _Iterations:
             columns = self._to_columns(w)
             self._progress.record(columns, self._problem.moments.n_rows, value, optimality)
             self._after_evaluation(columns, metric, self._point(w), here)
-            if self._checkpoint is not None:
-                state = CheckpointState(w, metric.state(), first, reference, iteration)
-                self._checkpoint.save(state)
+            self._save(CheckpointState(w, metric.state(), first, reference, iteration))
             p = -metric(gradient)
             converged = optimality <= tol
             small = _DECREASE * tol * value if self._penalty.any() else np.inf
@@ -383,7 +406,7 @@ class _Iterations:
             if there_value <= value + 1e-4 * step * slope + noise:
                 return step, there
             there_slope = float((there.gradient + self._penalty * (w + step * p)) @ p)
-            if there_value <= value + _NOISE * abs(value) and there_slope <= -0.9998 * slope:
+            if there_value <= value + self._noise * abs(value) and there_slope <= -0.9998 * slope:
                 return step, there
             excess = there_value - value - step * slope
             known = np.isfinite(excess) and excess > 0.0

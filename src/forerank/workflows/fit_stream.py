@@ -219,8 +219,7 @@ def _linear_ranker(model: Model) -> Any:
     if isinstance(ranker, Ranker):
         steps = getattr(ranker.best_estimator_, "named_steps", {})
         ranker = steps.get("rank")
-    fits = isinstance(ranker, PairwiseRanker | PointwiseRanker) and ranker.loss != "hinge"
-    return ranker if fits else None
+    return ranker if isinstance(ranker, PairwiseRanker | PointwiseRanker) else None
 
 
 def fit_file_set(
