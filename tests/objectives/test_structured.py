@@ -252,7 +252,11 @@ class TestAnchoredHinge:
         assert_allclose(found.objective, minimum(planes_of, X, 0.1), rtol=1e-5)
 
 
-@pytest.mark.parametrize("ranks", [harmonic, uniform, partial_auc(0.1, 0.4)], ids=str)
+@pytest.mark.parametrize(
+    "ranks",
+    [harmonic, uniform, partial_auc(0.1, 0.4)],
+    ids=["harmonic", "uniform", "partial_auc"],
+)
 def test_a_row_of_weight_k_is_k_rows(ranks):
     rng = np.random.default_rng(4)
     positive, s = rng.random(40) < 0.4, rng.standard_normal(40)

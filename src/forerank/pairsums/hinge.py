@@ -15,8 +15,8 @@ cancellation for scores of any size. A pass in ascending order has those of the 
                                                                 curvature:   2 w_i M0_i
 
 A pair exactly on the margin (m_ij = 0) is not active: of rows with equal z, the lower ones come
-first. Cost: N log N for the sort, then N for value
-and slopes together and N for each curvature product.
+first. Cost: N log N for the sort, then N for value and slopes together and N for each curvature
+product.
 
 The sums at a target add up over sources: `margin_moments` against chunks of sources, chunk by
 chunk, has the same totals as against all of them, as out-of-core and distributed data need.
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from forerank._kernels import compiled, in_parallel
 from forerank._sorting import argsort, sort_by_group
-from forerank._typing import Index, Mask, Vector
+from forerank._typing import Index, Vector
 from forerank.pairsums.blocks import PairBlocks
 
 __all__ = ["HingePairs", "SmoothedHingePairs", "margin_moments"]
@@ -260,16 +260,18 @@ class HingePairs:
 
     def curved_rows(self) -> Index:
         """The rows with a curvature, for the squared hinge."""
-        return self._rows_of(self._m0 > 0.0)
+        return np.flatnonzero(self.active_weight())
 
-    def _rows_of(self, chosen: Mask) -> Index:
-        """The rows of the chosen entries, ascending."""
-        rows = self._rows[chosen].astype(np.intp)
-        return np.sort(rows) if self._blocks.n_blocks == 1 else np.unique(rows)
+    def active_weight(self) -> Vector:
+        """M0 by row."""
+        return self._by_row(self._m0)
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), for the squared hinge."""
-        by_entry = 2.0 * self._scale * self._weight * self._m0
+        return self._by_row(2.0 * self._scale * self._weight * self._m0)
+
+    def _by_row(self, by_entry: Vector) -> Vector:
+        """Sums over the entries of each row."""
         if self._blocks.n_blocks == 1:
             out = np.zeros(self._blocks.n_rows)
             out[self._rows] = by_entry
@@ -307,7 +309,7 @@ class SmoothedHingePairs:
 
     def curved_rows(self) -> Index:
         """The rows with a curvature."""
-        return self._outer._rows_of(self._outer._n_active != self._inner._n_active)
+        return np.flatnonzero(self._outer.active_weight() != self._inner.active_weight())
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""
