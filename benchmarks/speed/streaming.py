@@ -5,9 +5,10 @@ scripts/bench streaming [--rows 1000000 10000000] [--columns 50] [--kinds npy pa
                         [--tols 1e-3 1e-6] [--real] [--memory 4GB] [--in-memory] [--sgd]
 
 Files are made below TMPDIR and removed. Every measurement is a process of its own, which starts
-with the files out of the page cache; memory is its largest resident set. `made`: Gaussian columns,
-4 % positives. `--real`: the rows of covtype_binary (needs FORERANK_DATA), repeated with noise of a
-tenth of each column's deviation. `--in-memory` and `--sgd` add the two comparisons for .npy files.
+with the files out of the page cache; memory is its largest resident set, `read` what was read after
+the scan, in sizes of the files. `made`: Gaussian columns, 4 % positives. `--real`: the rows of
+covtype_binary (needs FORERANK_DATA), repeated with noise of a tenth of each column's deviation.
+`--in-memory` and `--sgd` add the two comparisons for .npy files.
 """
 
 import argparse
@@ -116,10 +117,9 @@ def job_fit(folder: Path, options) -> dict:
     scanned = perf_counter()
     ranker = PairwiseRanker(options.loss, alpha=ALPHA, tol=options.tol).fit(rows)
     fitted = perf_counter()
-    spool = rows._reader.n_bytes
     found = {"rows": n, "scan": scanned - begin, "fit": fitted - scanned,
              "passes": rows.n_passes, "iterations": ranker.n_iter_,
-             "read": rows.bytes_read / spool, "optimality": ranker.optimality_}  # fmt: skip
+             "read": rows.bytes_read / size_of(folder), "optimality": ranker.optimality_}  # fmt: skip
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     found["auc"] = auc_of_first(rows, ranker)
     begin = perf_counter()
