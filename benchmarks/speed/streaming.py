@@ -119,7 +119,8 @@ def job_fit(folder: Path, options) -> dict:
     fitted = perf_counter()
     found = {"rows": n, "scan": scanned - begin, "fit": fitted - scanned,
              "passes": rows.n_passes, "iterations": ranker.n_iter_,
-             "read": rows.bytes_read / size_of(folder), "optimality": ranker.optimality_}  # fmt: skip
+             "read": rows.bytes_read / size_of(folder),
+             "optimality": ranker.optimality_}  # fmt: skip
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     found["auc"] = auc_of_first(rows, ranker)
     begin = perf_counter()
