@@ -19,6 +19,7 @@ from forerank import PairwiseRanker, PointwiseRanker, Ranker, metrics
 from forerank.metrics.top_k import Depth
 from forerank.selection.ranker import method_names
 
+
 @parametrize_with_checks(
     [
         Ranker(families="linear", alphas=3, cv=2, random_state=0),
