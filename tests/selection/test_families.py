@@ -42,15 +42,8 @@ def fitted():
     }
 
 
-# Rows that are repeated fall into other folds than rows with weights.
-EQUIVALENCE = {
-    "check_sample_weight_equivalence_on_sparse_data": "folds of repeated rows are other folds"
-}
-
-
 @parametrize_with_checks(
-    [Ranker(families=["linear", "trees", "average"], alphas=2, cv=2, random_state=0)],
-    expected_failed_checks=lambda ranker: EQUIVALENCE,
+    [Ranker(families=["linear", "trees", "average"], alphas=2, cv=2, random_state=0)]
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():

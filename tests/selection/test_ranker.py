@@ -19,19 +19,12 @@ from forerank import PairwiseRanker, PointwiseRanker, Ranker, metrics
 from forerank.metrics.top_k import Depth
 from forerank.selection.ranker import method_names
 
-# Rows that are repeated fall into other folds than rows with weights.
-EQUIVALENCE = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "folds of repeated rows are other folds"
-    for kind in ("dense", "sparse")
-}
-
 
 @parametrize_with_checks(
     [
         Ranker(families="linear", alphas=3, cv=2, random_state=0),
         Ranker("pos_at_top", families="linear", alphas=2, cv=2, random_state=0),
-    ],
-    expected_failed_checks=lambda ranker: EQUIVALENCE if ranker.metric == "auc" else {},
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():

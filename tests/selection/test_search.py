@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 from numpy.testing import assert_allclose
 
 from forerank import Ranker
 from forerank.selection import search as module
 from forerank.selection.candidates import penalty_curve, select, typical_penalty
+from forerank.selection.elimination import expected_gain
 from forerank.selection.training_rows import TrainingRows, stratified_order
 
 
@@ -155,6 +157,27 @@ class TestEnds:
         first = results["split0_test_score"]
         best = first.reshape(2, -1)[known].max()
         assert np.nanmax(first) == best
+
+    @pytest.mark.parametrize("n_rarest", [49, 60])
+    def test_few_rows_of_a_class_drop_no_penalty(self, n_rarest):
+        rng = np.random.default_rng(0)
+        y = np.arange(600) < n_rarest
+        X = rng.standard_normal((600, 40))
+        X[y, 0] += 3.0
+        results = Ranker(methods=["pointwise-logistic"], random_state=0).fit(X, y).cv_results_
+        splits = np.array([column for key, column in results.items() if key.startswith("split")])
+        assert splits.shape[0] == 15  # five folds, three times, since there are 600 rows
+        assert np.isfinite(splits).all() == (n_rarest < 50)
+
+
+@pytest.mark.parametrize("mean", [-0.01, 0.0, 0.002, 0.01])
+def test_the_expected_gain_is_that_of_a_normal_difference(mean):
+    ahead = mean + 0.02 * np.array([-1.0, 0.0, 1.0, np.nan, 0.5, -0.5])
+    known = ahead[np.isfinite(ahead)]
+    later = scipy.stats.norm(mean, known.std(ddof=1) * np.sqrt(0.4 / 5))
+    expected = later.expect(lambda m: -m, lb=mean - 0.05, ub=0.0)
+    assert_allclose(expected_gain(ahead, 0.4), expected, rtol=1e-6)
+    assert expected_gain(ahead[:2], 0.4) == np.inf
 
 
 def test_the_first_rows_of_an_order_have_the_shares_of_the_classes():

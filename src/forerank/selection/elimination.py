@@ -10,7 +10,8 @@ falls below zero, so that the expected gain of the measure from going on with it
 
 While folds are few, they have no spread of their own, and m and e are those over blocks of the test
 rows. Where these have too few rows of a class for that, nothing is dropped until there are enough
-folds.
+folds. `Search` compares families in this way, but drops nothing by expected gain, where the rows of
+the rarest class are few in all.
 """
 
 import math

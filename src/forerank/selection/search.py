@@ -3,9 +3,9 @@ them are still active.
 
 Each linear method is fitted along a path of penalties, which costs little more than one fit, and
 trees are scored as their number grows. After each round of folds, methods and values at both ends
-of a path from which nothing is to be gained are dropped; folds of few rows are repeated as long as
-there is more than one fit left. A path of penalties whose end is selected is extended beyond it.
-Results depend on the clock only through a time budget.
+of a path from which nothing is to be gained are dropped, unless the rows of a class are few; folds
+of few rows are repeated as long as there is more than one fit left. A path of penalties whose end
+is selected is extended beyond it. Results depend on the clock only through a time budget.
 """
 
 from dataclasses import replace
@@ -321,8 +321,8 @@ class Search:
         return budget is not None and perf_counter() - self.begin > budget
 
     def _drop(self, candidates: list[Candidate], n_done: int, split: Split | None = None) -> None:
-        """Drop candidates without scores, and what is not worth another fold after `n_done` folds,
-        or after the fits of a trial on a `split`.
+        """Drop candidates without scores, families that are behind, and, unless the rows of a class
+        are few, what is not worth another fold, after `n_done` folds or a trial on a `split`.
         """
         splits = dict(enumerate(self.splits[:n_done])) if split is None else {0: split}
         numbers = [k for k in splits if any(k in c.test_scores for c in candidates)]
@@ -462,7 +462,7 @@ class Search:
         return int(np.unique(self.data.y, return_counts=True)[1].min())
 
     def is_few(self) -> bool:
-        """Whether that is too few to compare families, or penalties on some of the folds."""
+        """Whether that is too few to compare families, or fits of a family on some of the folds."""
         return self.n_rarest < FEW_CLASS_ROWS
 
     def _common_folds(self, found: dict[str, tuple[Candidate, int]]) -> list[int]:
