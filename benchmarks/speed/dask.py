@@ -1,13 +1,14 @@
 """Fits on Dask collections: bits for any number of workers, killed workers, bytes sent, peers.
 
-    scripts/bench dask [--rows N] [--kills K] [--large] [--peers] [--json FILE]
+    scripts/bench dask [--rows N] [--kills K] [--only bits|kills|bytes] [--large] [--loss LOSS]
+                       [--tol T ...] [--peers] [--json FILE]
 
 One JSON line per figure, all with LocalCluster and processes of one thread:
 
 - bits: coefficients and intercept for 1, 2 and 4 workers and for 7 to 100 partitions, some empty;
 - kills: fits in which a worker gets SIGKILL at a random moment, and how many have the same bits;
 - bytes: what tasks return in one evaluation, what goes to a worker, and what workers send each
-  other, at 1e6 rows, and with --large at 1e7;
+  other, at 1e6 rows, and with --large at 1e7; for one loss and some tolerances;
 - peers: time to equal AUC beside dask-ml's LogisticRegression, and xgboost.dask with killed
   workers, where they are installed (--peers).
 """
@@ -127,11 +128,19 @@ def size_of_result(*blocks, function):
 
 
 def sent_by_workers(client):
-    """Bytes that workers have sent to each other."""
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+    """Bytes that workers have sent, and those of them that are blocks of X and y, which move where
+    Dask gives a task to an idle worker.
+    """
+
+    def of_worker(dask_worker):
+        sent = [each["keys"].items() for each in dask_worker.transfer_outgoing_log]
+        blocks = sum(size for keys in sent for key, size in keys if "concatenate" in str(key))
+        return dask_worker.transfer_outgoing_bytes_total, blocks
+
+    return np.sum(list(client.run(of_worker).values()), axis=0)
 
 
-def bytes_sent(n_rows, n_partitions, n_workers=2):
+def bytes_sent(n_rows, n_partitions, options, n_workers=2):
     """Bytes of an evaluation: functions to a worker, results of tasks, and between workers."""
     with cluster_of(n_workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(n_workers, timeout=60)
@@ -141,15 +150,16 @@ def bytes_sent(n_rows, n_partitions, n_workers=2):
             sum("concatenate" in str(key) for key in keys) for keys in client.has_what().values()
         ]
         before, clock = sent_by_workers(client), perf_counter()
-        ranker = fitted(X, y)
+        ranker = fitted(X, y, **options)
         seconds = perf_counter() - clock
-        between = (sent_by_workers(client) - before) / n_workers
+        between, blocks = (sent_by_workers(client) - before) / n_workers
         with Passes() as passes:
-            fitted(X, y)
+            fitted(X, y, **options)
     evaluations = ranker.n_iter_ + 1
     yield {
         "figure": "bytes",
         "rows": n_rows,
+        **options,
         "partitions held": partitions_held,
         "seconds": seconds,
         "evaluations": evaluations,
@@ -158,7 +168,9 @@ def bytes_sent(n_rows, n_partitions, n_workers=2):
         "result of a task": max(passes.returned),
         "sum at the client": max(passes.total),
         "between workers, scans and sample included": between,
+        "of these, blocks of X and y": blocks,
         "per worker and evaluation": (sum(passes.sent) + between) / evaluations,
+        "without blocks": (sum(passes.sent) + between - blocks) / evaluations,
     }
 
 
@@ -273,6 +285,8 @@ def main():
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--large", action="store_true", help="bytes at 1e7 rows, too (2 GB)")
+    parser.add_argument("--loss", default="squared_hinge", help="of the bytes")
+    parser.add_argument("--tol", type=float, nargs="+", default=[1e-4], help="of the bytes")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--only", choices=["bits", "kills", "bytes"])
     parser.add_argument("--json")
@@ -284,8 +298,10 @@ def main():
     if options.only in (None, "kills"):
         figures.append(lambda: kills_survived(options.rows, 30, options.kills))
     if options.only in (None, "bytes"):
-        figures += [partial(bytes_sent, 10**6, 20)]
-        figures += [partial(bytes_sent, 10**7, 20)] * options.large
+        for tol in options.tol:
+            fit = {"loss": options.loss, "tol": tol}
+            figures += [partial(bytes_sent, 10**6, 20, fit)]
+            figures += [partial(bytes_sent, 10**7, 20, fit)] * options.large
     if options.peers:
         figures.append(lambda: peers(10**6, 20, options.kills))
     lines = []

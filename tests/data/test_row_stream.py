@@ -210,6 +210,22 @@ def test_a_changed_file_is_an_error(made, tmp_path, spools):
     assert spools() == []
 
 
+def test_a_file_that_changed_after_a_fit_is_an_error_of_the_next(made, tmp_path, spools):
+    path = write_parquet(tmp_path, table(made, made[1] > 1), n_files=2)
+    with forerank.open_rows(path, "y", drop=["w", "q"]) as rows:
+        ranker = PairwiseRanker().fit(rows)
+        coef, part = ranker.coef_.copy(), tmp_path / "part0.parquet"
+        pq.write_table(pq.read_table(part).slice(5), part)
+        for _ in range(2):
+            with pytest.raises(DataFileError, match=r"part0.parquet: changed .* a new open_rows"):
+                ranker.fit(rows)
+    np.testing.assert_array_equal(ranker.coef_, coef)
+    assert spools() == []
+    with forerank.open_rows(path, "y", drop=["w", "q"]) as rows:
+        assert rows.n_rows == N - 5
+        assert not np.array_equal(ranker.fit(rows).coef_, coef)
+
+
 def test_a_truncated_file_is_an_error(made, tmp_path, spools):
     path = write_parquet(tmp_path, table(made, made[1] > 1), n_files=2)
     whole = (tmp_path / "part1.parquet").read_bytes()

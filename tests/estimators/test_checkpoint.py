@@ -2,6 +2,7 @@
 interrupted, and no file is lost.
 """
 
+import errno
 import os
 import signal
 import subprocess
@@ -338,6 +339,34 @@ def test_a_write_that_is_cut_off_leaves_the_checkpoint_before(files, tmp_path, m
     monkeypatch.setattr(np, "savez", savez)
     with open_rows(files) as rows:
         assert ranker.fit(rows).optimality_ <= 1e-9
+
+
+def test_a_full_disk_is_named_and_leaves_the_checkpoint_before(files, tmp_path, monkeypatch):
+    path, savez, n_written = tmp_path / "fit.checkpoint", np.savez, []
+
+    def full(file, **members):
+        n_written.append(1)
+        if len(n_written) > n_before:
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        savez(file, **members)
+
+    monkeypatch.setattr(np, "savez", full)
+    ranker, kept = PairwiseRanker(tol=1e-9, alpha=1e-4, checkpoint=path), []
+    for n_before in (0, 2):
+        n_written.clear()
+        with open_rows(files) as rows, pytest.raises(OSError, match="No space left") as caught:
+            ranker.fit(rows)
+        assert caught.value.errno == errno.ENOSPC
+        assert caught.value.filename == str(path)
+        assert "the checkpoint was not written" in str(caught.value)
+        assert ("earlier state" in str(caught.value)) == (n_before > 0)
+        kept.append([each.name for each in tmp_path.iterdir()])
+    assert kept == [[], ["fit.checkpoint"]]
+    monkeypatch.setattr(np, "savez", savez)
+    with open_rows(files) as rows:
+        assert ranker.fit(rows).optimality_ <= 1e-9
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_models_are_saved_with_a_path_and_without_one(files, tmp_path):

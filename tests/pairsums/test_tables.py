@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forerank.losses import get_loss
-from forerank.pairsums.cells import HingeTable
+from forerank.pairsums.cell_tables import HingeTable
 from forerank.pairsums.tables import sums_of, table_of
 
 LOSSES = ["hinge", "squared_hinge", "logistic", "exponential", "squared"]
@@ -151,6 +151,63 @@ def test_the_bound_is_positive_where_there_is_an_error():
     found.collect(requests, (low, np.ones(4)), (np.empty(0), np.empty(0)))
     assert found.error() == (0.0, 0.0)
     np.testing.assert_allclose(found.at(t)[1], expected, rtol=1e-12)
+
+
+def hinge_tables(kind, weighted, bits=12):
+    """Tables of three parts, the second of few rows and the third of none."""
+    rng = np.random.default_rng(11)
+    tables = []
+    for n in (4_000, 7, 0):
+        s = scores(kind, rng, n)
+        tables.append(HingeTable.of(s, rng.uniform(size=n) if weighted else None).at_bits(bits))
+    return tables
+
+
+def same_table(a, b):
+    assert (a.bits, a.first, a.overflows) == (b.bits, b.first, b.overflows)
+    np.testing.assert_array_equal(a.cells.view(np.int64), b.cells.view(np.int64))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "tied", "lattice", "wide"])
+@pytest.mark.parametrize("bits", [12, 7])
+def test_pickled_tables_and_their_sums_have_the_same_bits(kind, weighted, bits):
+    tables = hinge_tables(kind, weighted, bits)
+    copies = pickle.loads(pickle.dumps(tables))
+    for table, copied in zip(tables, copies, strict=True):
+        same_table(copied, table)
+    whole = tables[0] + tables[1] + tables[2]
+    same_table(copies[0] + copies[1] + copies[2], whole)
+    same_table(pickle.loads(pickle.dumps(copies[0] + copies[1])) + copies[2], whole)
+    same_table(pickle.loads(pickle.dumps(whole.at_bits(bits - 1))), whole.at_bits(bits - 1))
+    lost = pickle.loads(pickle.dumps(HingeTable.of(np.array([0.0, np.inf]), None)))
+    assert lost.overflows
+    assert not len(lost.cells)
+
+
+def test_ends_of_cells_contain_their_scores_and_single_scores_are_exact():
+    rng = np.random.default_rng(12)
+    s = np.append(rng.normal(size=3_000), np.repeat(7.1, 5))
+    for bits in (12, 9, 0):
+        parts = [HingeTable.of(each, None).at_bits(bits) for each in np.split(s, [1_000, 2_000])]
+        table = parts[0] + parts[1] + parts[2]
+        number = np.floor(s * 2.0**bits).astype(int) - table.first
+        centre = (np.floor(s * 2.0**bits) + 0.5) * 2.0**-bits
+        lowest, highest = table.cells[number, 3] + centre, table.cells[number, 4] + centre
+        assert (lowest <= s).all()
+        assert (s <= highest).all()
+        for k in np.unique(number):
+            of_cell, allowed = s[number == k], 2.0 ** -(bits + 15)
+            assert of_cell.min() - lowest[number == k][0] <= allowed
+            assert highest[number == k][0] - of_cell.max() <= allowed
+        np.testing.assert_allclose((lowest[-1], highest[-1]), 7.1, rtol=0.0, atol=1e-15)
+
+
+def test_a_pickled_table_takes_a_little_more_than_half_of_its_arrays():
+    full = HingeTable.of(np.random.default_rng(13).uniform(size=200_000), None)
+    assert len(pickle.dumps(full)) < 0.6 * full.cells.nbytes
+    sparse = HingeTable.of(np.array([0.0, 10.0]), None)
+    assert len(pickle.dumps(sparse)) < 0.01 * sparse.cells.nbytes
 
 
 @pytest.mark.parametrize("kind", ["plain", "tied"])

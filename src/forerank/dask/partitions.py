@@ -140,12 +140,12 @@ class _Sized:
         return array_bytes(self.value)
 
 
-def array_bytes(value: Any, counted: set[int] | None = None) -> int:
+def array_bytes(value: Any, counted: dict[int, Any] | None = None) -> int:
     """Bytes of the arrays that a value holds when it is pickled, each counted once."""
-    counted = set() if counted is None else counted
+    counted = {} if counted is None else counted
     if isinstance(value, (str, bytes, int, float, type)) or id(value) in counted:
         return 0
-    counted.add(id(value))
+    counted[id(value)] = value  # held, so that no other value gets its number
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, partial):

@@ -38,6 +38,8 @@ _BLOCK_SHARE, _LARGEST_BLOCK = 1 / 64, 2**24
 _SAMPLE_SHARE, _LARGEST_SAMPLE = 1 / 16, 2**18
 # Seconds between two lines on the progress of a pass.
 _SECONDS_PER_LINE = 0.5
+# What is wrong with a file that another program has written to.
+_CHANGED = "changed between two reads; start again, in Python with a new open_rows"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -203,19 +205,22 @@ class RowStream:
         stats = [(path, path.stat()) for path in self._source.files]
         return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
 
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
+        """DataFileError where a file is not as it was when it was opened. Fits ask at their start,
+        since rows of an earlier scan would be used otherwise.
+        """
         try:
             now = self._signatures()
         except FileNotFoundError as error:
             raise DataFileError(error.filename, "was removed between two reads") from None
         for before, after in zip(self._signature, now, strict=True):
             if before != after:
-                raise DataFileError(before[0], "changed between two reads; fit again")
+                raise DataFileError(before[0], _CHANGED)
 
     @cached_property
     def scan(self) -> Scan:
         """The first scan; cached."""
-        self._check_unchanged()
+        self.check_unchanged()
         try:
             return self._scanned()
         except BaseException:
@@ -322,7 +327,7 @@ class RowStream:
         scan = self.scan
         self.n_passes += 1
         if self._reader is None or self._reader.is_in_place:
-            self._check_unchanged()
+            self.check_unchanged()
         n_rows = 0
         progress = _Progress(self._say, f"pass {self.n_passes}", scan.moments.n_rows)
         source = self._blocks(Labels(self._labels)) if self._reader is None else iter(self._reader)
@@ -332,7 +337,7 @@ class RowStream:
             progress.add(rows)
             yield Rows(rows.X, scan.order[rows.codes], rows.weight, rows.group)
         if n_rows != scan.n_rows:
-            raise DataFileError(self._source.name, "changed between two reads; fit again")
+            raise DataFileError(self._source.name, _CHANGED)
 
     def over_parts(self, function: Callable[[Rows], Any]) -> Any:
         """The sum of function(rows) over all blocks, in order."""

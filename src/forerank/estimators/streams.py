@@ -35,6 +35,7 @@ def _read(ranker: Any, rows: Any, *given: Any) -> Any:
             "Streamed rows have their own labels, weights and groups; name their columns in "
             "open_rows, and pass the rows alone to fit."
         )
+    rows.check_unchanged()
     scan = rows.scan
     d = scan.moments.about.size
     refuse_other_columns(ranker, d)

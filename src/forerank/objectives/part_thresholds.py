@@ -1,7 +1,7 @@
 """Scores that split rows in parts into classes of their true sizes, exactly, in two passes.
 
 The first pass makes tables of scores; the second collects the scores of the cells in which the
-thresholds lie. It is left out where these cells have one distinct score.
+thresholds lie and of the next ones. It is left out where these cells have one distinct score.
 """
 
 from functools import partial
@@ -18,7 +18,8 @@ from forerank.objectives.parts import (
     part_scores,
     part_tables,
 )
-from forerank.pairsums.cells import CellRequest, HingeTable
+from forerank.pairsums.cell_tables import HingeTable
+from forerank.pairsums.cells import CellRequest
 
 __all__ = ["ClassScores"]
 
@@ -70,15 +71,18 @@ class ClassScores:
         slack = 1e-9 * goals[-1]
         inside = np.searchsorted(cumulated, goals - slack)
         inside = np.minimum(inside, len(cells) - 1)
-        scores, weights = self._scores_of(np.unique(inside))
-        numbers = np.floor(scores * 2.0**table.bits).astype(np.int64) - table.first
         occupied = cells[:, 0] > 0.0
+        filled = np.flatnonzero(occupied)
+        after = np.searchsorted(filled, inside, side="right")
+        following = filled[np.minimum(after, filled.size - 1)]
+        scores, weights = self._scores_of(np.unique([inside, following]))
+        numbers = np.floor(scores * 2.0**table.bits).astype(np.int64) - table.first
         lowest = np.where(occupied, centres + np.where(occupied, cells[:, 3], 0.0), np.inf)
-        ends = np.flatnonzero(occupied)[[0, -1]]
+        ends = filled[[0, -1]]
         largest = np.abs(np.array([lowest[ends[0]], centres[ends[1]] + cells[ends[1], 4]])).max()
         out = []
-        for goal, cell in zip(goals.tolist(), inside.tolist(), strict=True):
-            own = numbers == cell
+        for goal, cell, next_cell in zip(goals, inside, following, strict=True):
+            own = (numbers == cell) | (numbers == next_cell)
             order = np.argsort(scores[own], kind="stable")
             ascending_scores = scores[own][order]
             before = cumulated[cell] - cells[cell, 0]

@@ -1,13 +1,11 @@
-"""Tables of scores from which the hinges are summed over all pairs, without a sort; they add up
-over parts of the rows.
+"""The hinges summed over all pairs without a sort, from tables that add up over parts of the rows.
 
-Scores are counted in cells of width 2^-k that are anchored at 0, so that the margin, 1, is a whole
-number of cells. A cell has its weight, the first two moments about its centre, and its lowest and
-highest score. For a target in cell b the kink of the loss lies in cell b - 2^k of the sources, at
-the same distance from the centre; every other cell is active as a whole or not at all, and enters
-exactly by its moments. Within the kink's own cell the scores are replaced by two half masses at
-mean +- deviation, which have the same three moments (maths/pairsums.md, 12 to 14). A cell with one
-distinct score is exact, and so is a target that is not between the lowest and the highest.
+Scores are counted in cells of width 2^-k (`forerank.pairsums.cell_tables`). For a target in cell b
+the kink of the loss lies in cell b - 2^k of the sources, at the same distance from the centre;
+every other cell is active as a whole or not at all, and enters exactly by its moments. Within the
+kink's own cell the scores are replaced by two half masses at mean +- deviation, which have the same
+three moments (maths/pairsums.md, 12 to 14). A cell with one distinct score is exact, and so is a
+target that is not between the lowest and the highest.
 
 The error that remains is bounded by the tables (`HingeSums.error`). Where the bound is too large,
 the scores of the offending cells alone are collected in one more pass, and then it is zero there.
@@ -21,166 +19,22 @@ from numpy.typing import NDArray
 
 from forerank._kernels import compiled, in_row_chunks
 from forerank._typing import Mask, Vector
+from forerank.pairsums.cell_tables import (
+    FIRST,
+    HIGHEST,
+    LOWEST,
+    SECOND,
+    WEIGHT,
+    HingeTable,
+    no_cells,
+)
 
-__all__ = ["CellRequest", "HingeSums", "HingeTable"]
+__all__ = ["CellRequest", "HingeSums"]
 
-# Cells per unit of score are 2^_MOST_BITS, and fewer where scores span so much that a table would
-# have more cells than this (2.6 MB); up to the second number, cells have width 1.
-_MOST_BITS = 12
-_MOST_CELLS = 2**16
-_LARGEST_TABLE = 2**22
 # Relative rounding error of a cell's second moment that is allowed for in its deviation.
 _ROUNDING = 1e-12
 # Time of a target, in multiplications of a product with X.
 _MULTIPLICATIONS = 25
-# Columns of a table.
-_WEIGHT, _FIRST, _SECOND, _LOWEST, _HIGHEST = range(5)
-
-
-@compiled
-def _add_scores(s, w, scale, first, cells):  # type: ignore[no-untyped-def]
-    for i in range(s.size):
-        b = np.int64(np.floor(s[i] * scale))
-        x = s[i] - (b + 0.5) / scale
-        v = w[i] if w.size else 1.0
-        c = cells[b - first]
-        c[0] += v
-        c[1] += v * x
-        c[2] += v * x * x
-        c[3] = min(c[3], x)
-        c[4] = max(c[4], x)
-
-
-@compiled
-def _add_cells(cells, out):  # type: ignore[no-untyped-def]
-    for k in range(cells.shape[0]):
-        c, o = cells[k], out[k]
-        o[0] += c[0]
-        o[1] += c[1]
-        o[2] += c[2]
-        o[3] = min(o[3], c[3])
-        o[4] = max(o[4], c[4])
-
-
-@compiled
-def _coarser(cells, first, width, out, out_first):  # type: ignore[no-untyped-def]
-    """Add cells of the given width to cells of twice the width."""
-    for k in range(cells.shape[0]):
-        c = cells[k]
-        if c[0] > 0.0:
-            b = first + k
-            move = -0.5 * width if b % 2 == 0 else 0.5 * width
-            o = out[b // 2 - out_first]
-            o[0] += c[0]
-            o[1] += c[1] + move * c[0]
-            o[2] += c[2] + move * (2.0 * c[1] + move * c[0])
-            o[3] = min(o[3], c[3] + move)
-            o[4] = max(o[4], c[4] + move)
-
-
-def _no_cells(n: int) -> Vector:
-    return np.tile([0.0, 0.0, 0.0, np.inf, -np.inf], (n, 1))
-
-
-def _suitable_bits(n_cells: int, bits: int) -> int:
-    """The number of bits at which that many cells, counted at `bits`, are few enough."""
-    while bits > 0 and n_cells > _MOST_CELLS:
-        n_cells, bits = (n_cells + 1) // 2 + 1, bits - 1
-    return bits
-
-
-@dataclass(frozen=True)
-class HingeTable:
-    """Scores of one class in cells of width 2^-bits, the first of which has number `first`.
-
-    `cells` has a row per cell: weight, first and second moment about the centre of the cell, lowest
-    and highest score relative to it. Rows of weight zero are not counted. `overflows` is set where
-    the scores span more than 4 million units or are not finite.
-    """
-
-    bits: int
-    first: int
-    cells: Vector
-    overflows: bool = False
-
-    @classmethod
-    def of(cls, s: Vector, w: Vector | None) -> "HingeTable":
-        """The table of some scores and their weights. Cost: N."""
-        if w is not None and not w.all():
-            s, w = s[w > 0.0], w[w > 0.0]
-        if s.size == 0:
-            return cls(_MOST_BITS, 0, _no_cells(0))
-        low, high = float(s.min()), float(s.max())
-        if not (high - low < _LARGEST_TABLE and max(high, -low) < 2.0**40):
-            return cls(0, 0, _no_cells(0), overflows=True)
-        bits = _suitable_bits(int((high - low) * 2**_MOST_BITS) + 2, _MOST_BITS)
-        first, last = (int(np.floor(end * 2.0**bits)) for end in (low, high))
-        cells = _no_cells(last - first + 1)
-        _add_scores(s, np.empty(0) if w is None else w, 2.0**bits, first, cells)
-        return cls(bits, first, cells)
-
-    @property
-    def weight(self) -> float:
-        return float(self.cells[:, _WEIGHT].sum())
-
-    def at_bits(self, bits: int) -> "HingeTable":
-        """The same scores in cells of at least this width."""
-        table = self
-        while table.bits > bits:
-            n, first = table.cells.shape[0], table.first // 2
-            last = (table.first + n - 1) // 2
-            cells = _no_cells(last - first + 1 if n else 0)
-            _coarser(table.cells, table.first, 2.0**-table.bits, cells, first)
-            table = HingeTable(table.bits - 1, first if n else 0, cells, table.overflows)
-        return table
-
-    def within(self, first: int, end: int) -> "HingeTable":
-        """The same cells among those numbered first .. end - 1."""
-        cells = _no_cells(end - first)
-        cells[self.first - first : self.first - first + len(self.cells)] = self.cells
-        return HingeTable(self.bits, first, cells, self.overflows)
-
-    def __add__(self, other: "HingeTable") -> "HingeTable":
-        if self.overflows or other.overflows:
-            return HingeTable(0, 0, _no_cells(0), overflows=True)
-        if not len(other.cells) or not len(self.cells):
-            return self if len(self.cells) else other
-        bits = min(self.bits, other.bits)
-        a, b = self.at_bits(bits), other.at_bits(bits)
-        first = min(a.first, b.first)
-        end = max(a.first + len(a.cells), b.first + len(b.cells))
-        if end - first > _MOST_CELLS and bits > 0:
-            coarse = _suitable_bits(end - first, bits)
-            return a.at_bits(coarse) + b.at_bits(coarse)
-        if end - first > _LARGEST_TABLE:
-            return HingeTable(0, 0, _no_cells(0), overflows=True)
-        cells = a.within(first, end).cells
-        _add_cells(b.cells, cells[b.first - first :])
-        return HingeTable(bits, first, cells)
-
-    def covering(self, low: float, high: float) -> "HingeTable":
-        """The same cells, and empty ones for all scores from low to high."""
-        first, last = (int(np.floor(end * 2.0**self.bits)) for end in (low, high))
-        if not len(self.cells):
-            return HingeTable(self.bits, first, _no_cells(last - first + 1), self.overflows)
-        end = max(last + 1, self.first + len(self.cells))
-        return self.within(min(first, self.first), end)
-
-    def weights(self, first: int, n: int) -> Vector:
-        """The weights of the cells numbered first .. first + n - 1."""
-        out = np.zeros(n)
-        begin, end = max(first, self.first), min(first + n, self.first + len(self.cells))
-        if begin < end:
-            inside = slice(begin - self.first, end - self.first)
-            out[begin - first : end - first] = self.cells[inside, _WEIGHT]
-        return out
-
-    def mirrored(self) -> "HingeTable":
-        """The table of the negated scores."""
-        cells = self.cells[::-1].copy()
-        cells[:, _FIRST] *= -1.0
-        cells[:, _LOWEST], cells[:, _HIGHEST] = -cells[:, _HIGHEST], -cells[:, _LOWEST].copy()
-        return HingeTable(self.bits, -(self.first + len(cells)), cells, self.overflows)
 
 
 @dataclass(frozen=True)
@@ -287,7 +141,7 @@ class _Side:
         self._table = (
             sources.within(first, end)
             if len(sources.cells)
-            else (HingeTable(own.bits, first, _no_cells(end - first)))
+            else (HingeTable(own.bits, first, no_cells(end - first)))
         )
         self._far = _far_sums(self._table.cells, 2.0**-own.bits)
         # Of each kink cell, the targets' weight and their lowest and highest score.
@@ -300,20 +154,20 @@ class _Side:
     def deviations(self) -> tuple[Vector, Vector]:
         """For each kink cell that is not exact, W sigma and W (0 for others)."""
         c = self._table.cells[self._kinks]
-        weight = np.where(c[:, _WEIGHT] > 0.0, c[:, _WEIGHT], 1.0)
-        mean, second = c[:, _FIRST] / weight, c[:, _SECOND] / weight
+        weight = np.where(c[:, WEIGHT] > 0.0, c[:, WEIGHT], 1.0)
+        mean, second = c[:, FIRST] / weight, c[:, SECOND] / weight
         variance = np.maximum(second - mean**2, 0.0) + _ROUNDING * (second + mean**2)
-        between = (self._own[:, _WEIGHT] > 0.0) & (c[:, _WEIGHT] > 0.0)
-        between &= c[:, _HIGHEST] > c[:, _LOWEST]
-        between &= self._own[:, _HIGHEST] >= c[:, _LOWEST]
-        between &= self._own[:, _LOWEST] < c[:, _HIGHEST]
+        between = (self._own[:, WEIGHT] > 0.0) & (c[:, WEIGHT] > 0.0)
+        between &= c[:, HIGHEST] > c[:, LOWEST]
+        between &= self._own[:, HIGHEST] >= c[:, LOWEST]
+        between &= self._own[:, LOWEST] < c[:, HIGHEST]
         between &= self._slot[self._kinks] < 0
-        inexact = np.where(between, c[:, _WEIGHT], 0.0)
+        inexact = np.where(between, c[:, WEIGHT], 0.0)
         return inexact * np.sqrt(variance), inexact
 
     @property
     def target_weight(self) -> Vector:
-        return self._own[:, _WEIGHT]
+        return self._own[:, WEIGHT]
 
     def numbers(self, chosen: Mask) -> NDArray[np.int64]:
         """Numbers of the chosen kink cells, as those of scores that are not negated."""
@@ -354,16 +208,16 @@ class _Side:
         """
         own, c, far = self._own, self._table.cells[self._kinks], self._far[self._kinks]
         total = _squares(own, far)
-        both = (own[:, _WEIGHT] > 0.0) & (c[:, _WEIGHT] > 0.0)
+        both = (own[:, WEIGHT] > 0.0) & (c[:, WEIGHT] > 0.0)
         own, c = own[both], c[both]
-        active = c[:, _LOWEST] >= own[:, _HIGHEST]
+        active = c[:, LOWEST] >= own[:, HIGHEST]
         total += _squares(own[active], c[active])
-        between = ~active & (c[:, _HIGHEST] > own[:, _LOWEST])
+        between = ~active & (c[:, HIGHEST] > own[:, LOWEST])
         own, c = own[between], c[between]
         for x in _half_masses(own):
             for d in _half_masses(c):
                 squares = np.maximum(d - x, 0.0) ** 2
-                total += 0.25 * float((own[:, _WEIGHT] * c[:, _WEIGHT]) @ squares)
+                total += 0.25 * float((own[:, WEIGHT] * c[:, WEIGHT]) @ squares)
         return total
 
     def sums(self, t: Vector) -> Vector:
@@ -384,14 +238,14 @@ class _Side:
 def _squares(own: Vector, sources: Vector) -> float:
     """The sum of w v (d - x)^2 over targets x and sources d, both from their moments by cell."""
     a, b = own, sources
-    square = a[:, _WEIGHT] * b[:, _SECOND] - 2.0 * a[:, _FIRST] * b[:, _FIRST]
-    return float((square + a[:, _SECOND] * b[:, _WEIGHT]).sum())
+    square = a[:, WEIGHT] * b[:, SECOND] - 2.0 * a[:, FIRST] * b[:, FIRST]
+    return float((square + a[:, SECOND] * b[:, WEIGHT]).sum())
 
 
 def _half_masses(cells: Vector) -> tuple[Vector, Vector]:
     """Mean less and plus deviation of the scores of each cell."""
-    mean = cells[:, _FIRST] / cells[:, _WEIGHT]
-    deviation = np.sqrt(np.maximum(cells[:, _SECOND] / cells[:, _WEIGHT] - mean**2, 0.0))
+    mean = cells[:, FIRST] / cells[:, WEIGHT]
+    deviation = np.sqrt(np.maximum(cells[:, SECOND] / cells[:, WEIGHT] - mean**2, 0.0))
     return mean - deviation, mean + deviation
 
 

@@ -18,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._typing import Vector
-from forerank.pairsums.cells import HingeTable
+from forerank.pairsums.cell_tables import FIRST, HIGHEST, LOWEST, SECOND, WEIGHT, HingeTable
 
 __all__ = ["LEAST_CELLS", "NodeSlopes", "SmoothedCells"]
 
 # Least width of the smoothed hinge, in cells: interpolation widens it by two cells.
 LEAST_CELLS = 4
-# Columns of a table.
-_WEIGHT, _FIRST, _SECOND, _LOWEST, _HIGHEST = range(5)
 
 
 class _Sources:
@@ -62,9 +60,9 @@ class _Sources:
 def node_weights(table: HingeTable) -> Vector:
     """The weights of the scores on the nodes table.first, table.first + 1, ..."""
     cells, out = table.cells, np.zeros(len(table.cells) + 1)
-    upper = cells[:, _FIRST] * 2.0**table.bits + 0.5 * cells[:, _WEIGHT]
-    upper = np.clip(upper, 0.0, cells[:, _WEIGHT])
-    out[:-1] = cells[:, _WEIGHT] - upper
+    upper = cells[:, FIRST] * 2.0**table.bits + 0.5 * cells[:, WEIGHT]
+    upper = np.clip(upper, 0.0, cells[:, WEIGHT])
+    out[:-1] = cells[:, WEIGHT] - upper
     out[1:] += upper
     return out
 
@@ -152,16 +150,16 @@ class SmoothedCells:
             return 0.0
         a = own.cells[first - own.first : end - own.first]
         b = lower.cells[first - margin - lower.first : end - margin - lower.first]
-        both = (a[:, _WEIGHT] > 0.0) & (b[:, _WEIGHT] > 0.0)
+        both = (a[:, WEIGHT] > 0.0) & (b[:, WEIGHT] > 0.0)
         a, b = a[both], b[both]
-        weight = a[:, _WEIGHT] * b[:, _WEIGHT]
-        mean = a[:, _WEIGHT] * b[:, _FIRST] - a[:, _FIRST] * b[:, _WEIGHT]
-        square = a[:, _WEIGHT] * b[:, _SECOND] - 2.0 * a[:, _FIRST] * b[:, _FIRST]
-        square += a[:, _SECOND] * b[:, _WEIGHT]
+        weight = a[:, WEIGHT] * b[:, WEIGHT]
+        mean = a[:, WEIGHT] * b[:, FIRST] - a[:, FIRST] * b[:, WEIGHT]
+        square = a[:, WEIGHT] * b[:, SECOND] - 2.0 * a[:, FIRST] * b[:, FIRST]
+        square += a[:, SECOND] * b[:, WEIGHT]
         bound = 0.5 * (mean + np.sqrt(np.maximum(weight * square, mean**2)))
-        bound = np.where(b[:, _LOWEST] >= a[:, _HIGHEST], mean, bound)
-        bound = np.where(b[:, _HIGHEST] <= a[:, _LOWEST], 0.0, bound)
+        bound = np.where(b[:, LOWEST] >= a[:, HIGHEST], mean, bound)
+        bound = np.where(b[:, HIGHEST] <= a[:, LOWEST], 0.0, bound)
         half = 0.5 * 2.0**-self._bits  # of a cell
-        interpolated = (b[:, _FIRST] + half * b[:, _WEIGHT]) * (half * a[:, _WEIGHT] - a[:, _FIRST])
+        interpolated = (b[:, FIRST] + half * b[:, WEIGHT]) * (half * a[:, WEIGHT] - a[:, FIRST])
         interpolated *= 2.0**self._bits
         return float(np.maximum(interpolated - bound, 0.0).sum())

@@ -26,7 +26,8 @@ import numpy as np
 
 from forerank._kernels import compiled
 from forerank._typing import Vector
-from forerank.pairsums.cells import HingeSums, HingeTable
+from forerank.pairsums.cell_tables import HingeTable
+from forerank.pairsums.cells import HingeSums
 from forerank.pairsums.logistic_grid import (
     LOSS,
     POLYNOMIALS,

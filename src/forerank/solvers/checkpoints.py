@@ -149,9 +149,18 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(self._unfinished, self._path)
-        except BaseException:
+        except BaseException as error:
             self._unfinished.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise self._not_written(error) from error
             raise
+
+    def _not_written(self, error: OSError) -> OSError:
+        """The error of a write, with what is left and what to do."""
+        kept = ", and the file has an earlier state" if self._path.exists() else ""
+        problem = f"the checkpoint was not written ({error.strerror or error}){kept}"
+        remedy = "make room, or give another path, and fit again"
+        return OSError(error.errno, f"{problem}; {remedy}", str(self._path))
 
     def remove(self) -> None:
         """Remove the file, at the end of the fit."""

@@ -116,7 +116,8 @@ class CuttingPlanes:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take the planes of another model of the same penalty and columns."""
-        self._basis, self._coordinates = state["basis"], state["coordinates"]
+        self._memory, self._coordinates = state["basis"], state["coordinates"]
+        self._basis = self._memory[:]
         self._offsets, self._beta, self._unused = state["offsets"], state["beta"], state["unused"]
 
     def add(self, plane: Vector, offset: float) -> None:
@@ -143,7 +144,7 @@ class CuttingPlanes:
     def _append(self, direction: Vector) -> None:
         n = self._basis.shape[0]
         if n == self._memory.shape[0]:
-            self._memory = np.empty((2 * n, direction.size))
+            self._memory = np.empty((max(2 * n, _FIRST_ROWS), direction.size))
             self._memory[:n] = self._basis
         self._memory[n] = direction
         self._basis = self._memory[: n + 1]
