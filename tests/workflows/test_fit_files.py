@@ -72,7 +72,9 @@ def test_a_file_is_read_alike_by_fit_evaluate_explain_and_rank(tmp_path):
     )
     frame["y"] = np.where(odds + rng.logistic(size=n) > 2.5, "yes", "no")
     frame.to_csv(tmp_path / "train.csv", index=False)
-    model = fit(tmp_path / "train.csv", "y", group="team", check=0)
+    # A linear model, whose weights have the names of values.
+    params = {"families": "linear"}
+    model = fit(tmp_path / "train.csv", "y", group="team", check=0, params=params)
     assert model.summary["groups"] == 4
     assert model.columns == {
         "small": "number",

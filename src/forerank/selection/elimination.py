@@ -45,9 +45,9 @@ def expected_gain(ahead: Vector, share: float) -> float:
 
     Examples
     --------
-    >>> ahead = np.array([0.02, 0.01, 0.03, 0.02])
+    >>> ahead = np.array([0.02, -0.01, 0.03, 0.02])
     >>> f"{expected_gain(ahead, 0.5):.1e}", f"{expected_gain(ahead - 0.02, 0.5):.1e}"
-    ('4.3e-11', '1.2e-03')
+    ('1.4e-05', '5.7e-03')
     """
     known = ahead[np.isfinite(ahead)]
     if known.size < _FEWEST:
