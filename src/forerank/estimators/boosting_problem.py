@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from forerank._typing import Index, Matrix, Vector
 from forerank.objectives.boosting import ROW_LOSSES, gradient_of
 from forerank.trees import (
+    AveragedGrower,
     Backend,
     Grower,
     GrowthSettings,
     TrainingRows,
     TreeEnsemble,
     make_grower,
+    model_of_mean,
 )
 
 __all__ = ["BoostingProblem", "n_threads_for"]
@@ -75,8 +77,23 @@ class BoostingProblem:
             constant *= 0.5 if self.loss == "exponential" else 1.0
         return TreeEnsemble.empty(self.X.shape[1], constant)
 
+    def models(self) -> list["BoostingProblem"]:
+        """The problem with each of the seeds of the models that are averaged."""
+        settings = self.settings
+        others = np.random.RandomState(settings.seed).randint((1 << 31) - 1, size=settings.n_models)
+        seeds = [settings.seed, *others[1:].tolist()]
+        return [replace(self, settings=replace(settings, seed=s, n_models=1)) for s in seeds]
+
     def grower(self, start: TreeEnsemble) -> Grower:
         """The library, ready to add trees to those of an ensemble."""
+        n_models = self.settings.n_models
+        if n_models > 1:
+            return AveragedGrower(
+                [
+                    model.grower(model_of_mean(start, k, n_models))
+                    for k, model in enumerate(self.models())
+                ]
+            )
         if self.weight is not None and not self.weight.all():  # a leaf has rows with a weight
             return self.of_rows(np.flatnonzero(self.weight)).grower(start)
         weight, gradient = self.weight, None
@@ -93,22 +110,22 @@ class BoostingProblem:
 
         Rounds are grown when they are asked for. Where no split is left, the scores stay.
         """
-        start = self.start()
+        start, in_round = self.start(), self.settings.n_models
         grower = self.grower(start)
         scores, n_grown, n_scored = start.scores(X_test), 0, 0
-        # Of the trees grown by the last call, `done` are scored.
+        # Of the rounds grown by the last call, `done` are scored.
         latest, done = start, 0
         for wanted in rounds:
             if wanted < n_scored:
                 raise ValueError(f"rounds must ascend; {wanted} follows {n_scored}.")
             while n_scored < wanted:
-                if done == latest.n_trees:
+                if done == latest.n_trees // in_round:
                     latest, done = grower.grow(max(wanted - n_grown, grower.least_rounds)), 0
-                    n_grown += latest.n_trees
+                    n_grown += latest.n_trees // in_round
                     if latest.n_trees == 0:
                         break
-                end = min(latest.n_trees, done + wanted - n_scored)
-                latest.add_scores(X_test, scores, done, end)
+                end = min(latest.n_trees // in_round, done + wanted - n_scored)
+                latest.add_scores(X_test, scores, done * in_round, end * in_round)
                 n_scored, done = n_scored + end - done, end
             n_scored = max(n_scored, wanted)
             yield scores.copy()

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from forerank._typing import Vector
 from forerank.data.forms import in_form
 from forerank.data.table_rows import TableRows
+from forerank.estimators.boosted import BoostedRanker
 from forerank.estimators.pairwise import PairwiseRanker
 from forerank.estimators.pointwise import PointwiseRanker
 from forerank.selection.average import ScoreAverage
@@ -26,6 +27,9 @@ __all__ = ["Piece", "fit_pieces", "shift_scores"]
 # Bytes of a matrix beyond which a linear model is fitted on blocks of rows: below, the matrix is
 # a small part of what a fit takes.
 _LARGEST_MATRIX = 2**28
+# Models of boosted trees whose mean is the score, and the rows up to which there are so many: the
+# more rows, the less the draws of columns matter, and the longer fits and scores take.
+_N_MODELS, _MOST_ROWS_OF_MODELS = 4, 20_000
 
 
 @dataclass
@@ -69,6 +73,8 @@ def _pipeline(piece: Piece, data: TrainingRows, scale: bool) -> Pipeline:
     if piece.feature_map is not None:
         steps.append(("map", piece.feature_map.fit(Z)))
         Z = piece.feature_map.transform(Z)
+    if isinstance(ranker, BoostedRanker):
+        ranker.set_params(n_models=_N_MODELS if data.y.size <= _MOST_ROWS_OF_MODELS else 1)
     ranker.fit(Z, data.y, **data.fit_arguments(ranker))
     return Pipeline([*steps, ("rank", ranker)])
 

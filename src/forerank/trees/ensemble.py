@@ -118,6 +118,18 @@ class TreeEnsemble:
         return cls(n_features, constant, **arrays)
 
     @classmethod
+    def constant_trees(cls, n_features: int, first_node: NDArray[np.int64]) -> "TreeEnsemble":
+        """Trees of nodes that are all leaves of the value zero, at these numbers."""
+        n = int(first_node[-1])
+        ensemble = cls.empty(n_features)
+        ensemble.feature, ensemble.bits = (np.full(n, -1, dtype=np.int32) for _ in range(2))
+        ensemble.left, ensemble.right = (np.zeros(n, dtype=np.int32) for _ in range(2))
+        ensemble.missing_left, ensemble.cover = np.zeros(n, dtype=bool), np.ones(n)
+        ensemble.threshold, ensemble.gain, ensemble.value = (np.zeros(n) for _ in range(3))
+        ensemble.first_node = first_node.astype(np.int64)
+        return ensemble
+
+    @classmethod
     def joined(cls, parts: "Iterable[TreeEnsemble]") -> "TreeEnsemble":
         """The trees of several ensembles one after another; the constants are added."""
         given = list(parts)
@@ -140,6 +152,19 @@ class TreeEnsemble:
         starts = self.first_node[begin : end + 1] - first
         kept: dict[str, Any] = {"first_word": self.first_word, "words": self.words}
         return TreeEnsemble(self.n_features, 0.0, **arrays, first_node=starts, **kept)
+
+    def chosen(self, numbers: NDArray[np.integer], factor: float = 1.0) -> "TreeEnsemble":
+        """The trees of these numbers, in this order, with their values times a factor; without the
+        constant.
+        """
+        sizes = np.diff(self.first_node)[numbers]
+        first_node = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        nodes = np.repeat(self.first_node[numbers] - first_node[:-1], sizes)
+        nodes += np.arange(nodes.size)
+        arrays = {name: getattr(self, name)[nodes] for name in _NODE_ARRAYS}
+        arrays["value"] = arrays["value"] * factor
+        kept: dict[str, Any] = {"first_word": self.first_word, "words": self.words}
+        return TreeEnsemble(self.n_features, 0.0, **arrays, first_node=first_node, **kept)
 
     # --- Scores ---
 
@@ -164,11 +189,11 @@ class TreeEnsemble:
             work = partial(add_dense_scores, X, *self._nodes(), begin, end)
         in_row_chunks(lambda a, b: work(a, b, scores), X.shape[0], 4 * X.shape[0] * (end - begin))
 
-    def staged_scores(self, X: Matrix) -> Iterator[Vector]:
-        """Scores after each tree."""
+    def staged_scores(self, X: Matrix, step: int = 1) -> Iterator[Vector]:
+        """Scores after each tree, or after every `step` trees."""
         scores = np.full(X.shape[0], self.constant)
-        for tree in range(self.n_trees):
-            self.add_scores(X, scores, tree, tree + 1)
+        for tree in range(0, self.n_trees, step):
+            self.add_scores(X, scores, tree, tree + step)
             yield scores.copy()
 
     # --- Explanations ---

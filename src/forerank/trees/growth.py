@@ -31,6 +31,8 @@ class GrowthSettings:
         Share of the columns that are drawn for each tree (each node, with scikit-learn).
     n_threads : int
     seed : int
+    n_models : int
+        Number of sums of trees, each with other draws of columns, whose mean is the score.
     """
 
     learning_rate: float = 0.05
@@ -40,6 +42,7 @@ class GrowthSettings:
     max_features: float = 0.8
     n_threads: int = 1
     seed: int = 0
+    n_models: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class TrainingRows:
 
 
 class Grower(Protocol):
-    """A library in the middle of boosting."""
+    """A library in the middle of boosting; a round has a tree of each model."""
 
     @property
     def least_rounds(self) -> int:

@@ -132,7 +132,7 @@ def read_model(text: str, n_features: int) -> TreeEnsemble:
         raise ValueError("The booster has trees with linear leaves, which are not supported.")
     n_leaves = trees.numbers("num_leaves", np.int64)
     n_inner, first = n_leaves - 1, np.cumsum([0, *(2 * n_leaves - 1)])
-    ensemble = _without_splits(n_features, first)
+    ensemble = TreeEnsemble.constant_trees(n_features, first)
     inner, leaf = _places(first[:-1], n_inner), _places(first[:-1] + n_inner, n_leaves)
     ensemble.value[leaf] = trees.numbers("leaf_value", np.float64)
     # Some versions do not write the number of rows of a tree without a split.
@@ -163,18 +163,6 @@ class _Fields:
 def _places(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The numbers first[t], first[t] + 1, ... of each tree, sizes[t] of them."""
     return np.arange(sizes.sum()) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
-
-
-def _without_splits(n_features: int, first: NDArray[np.int64]) -> TreeEnsemble:
-    """Nodes that are all leaves of value zero."""
-    n = int(first[-1])
-    ensemble = TreeEnsemble.empty(n_features)
-    ensemble.feature, ensemble.bits = (np.full(n, -1, dtype=np.int32) for _ in range(2))
-    ensemble.left, ensemble.right = (np.zeros(n, dtype=np.int32) for _ in range(2))
-    ensemble.missing_left, ensemble.cover = np.zeros(n, dtype=bool), np.ones(n)
-    ensemble.threshold, ensemble.gain, ensemble.value = (np.zeros(n) for _ in range(3))
-    ensemble.first_node = first.astype(np.int64)
-    return ensemble
 
 
 def _read_splits(
