@@ -1,5 +1,6 @@
 """Linear models, additive ones, trees and their average: which is selected, and what it is."""
 
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forerank import BoostedRanker, Ranker
+from forerank.selection import search
 from forerank.selection.average import HeldOutRows, ScoreAverage, average_weights, loss_excess
 from forerank.selection.candidates import corrected_error, select_family
 from forerank.selection.methods import check_families
@@ -73,6 +75,43 @@ def test_the_reason_states_what_is_gained_over_a_linear_method(fitted):
         assert "It gains 0." in fitted[family].reason_
         assert "over the best linear method" in fitted[family].reason_
     assert f"{fitted['trees'].best_rounds_} rounds" in fitted["trees"].reason_
+
+
+def test_a_linear_method_that_was_dropped_at_once_has_a_gain_without_spread(monkeypatch):
+    X, y = rows("trees", 2000)
+    options = {"families": "linear,trees", **FAST, "cv": 5}
+    ranker = Ranker(**options).fit(X, y)
+    found = re.search(
+        r"It gains 0\.\d{4} over the best linear method \((.+)\), which was dropped after 1 fold\.",
+        ranker.reason_,
+    )
+    results = ranker.cv_results_
+    own = [name == found[1] for name in results["method"]]
+    tried = [np.isfinite(results[f"split{k}_test_score"][own]).any() for k in range(5)]
+    assert tried == [True, False, False, False, False]
+    monkeypatch.setattr(search, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(search, "_TRIAL_ROWS", 800)
+    reason = Ranker(**options).fit(X, y).reason_
+    assert "Linear methods were dropped on a sample of the rows." in reason
+
+
+def test_a_smaller_loss_is_that_of_the_method_it_is_compared_with():
+    said = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((500, 6))
+        y = X[:, 0] + np.abs(X[:, 1]) + rng.standard_normal(500) > 1.5
+        ranker = Ranker("recall@25", families="linear,trees,average", **FAST).fit(X, y)
+        if "has the smaller logistic loss" not in ranker.reason_:
+            continue
+        said += 1
+        found, selected, _ = ranker._found
+        best, place = found.best_of("linear")
+        folds = np.flatnonzero(np.isfinite(selected.results[:, 0]))
+        assert f"best linear method ({best.name}), but has" in ranker.reason_
+        assert selected.results[folds].mean() < best.results[folds, place].mean()
+        assert found._excess["linear"] > 0.5
+    assert said
 
 
 @pytest.mark.parametrize("family", ["additive", "trees", "average"])
@@ -220,7 +259,7 @@ class TestWhatIsTried:
         wide = sp.random(90, 2500, 0.02, format="csr", random_state=0)
         y = np.arange(90) % 2 == 0
         for family in ("additive", "trees"):
-            with pytest.raises(ValueError, match=f"No model of the families {family} can be"):
+            with pytest.raises(ValueError, match=f"No model of the family {family} can be"):
                 Ranker(families=family, cv=2).fit(wide, y)
 
     def test_few_positives_have_lines_and_what_was_asked_for(self):

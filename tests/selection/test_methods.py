@@ -4,13 +4,20 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from forerank import Ranker, TopPush
 from forerank.models import load_model
 from forerank.selection import method_names, method_title
-from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
+from forerank.selection.methods import (
+    METHODS,
+    OLD_METHOD_NAMES,
+    fitted_scaler,
+    resolve_method,
+)
 
 
 def test_names_need_no_quotes_in_a_shell():
@@ -62,3 +69,21 @@ def test_a_ranker_of_version_0_1_keeps_its_names_and_can_be_fitted_again(data):
     with pytest.warns(FutureWarning, match="is now"):
         ranker.set_params(methods=[old]).fit(X, y)
     assert ranker.best_method_.endswith(OLD_METHOD_NAMES[old])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_rows_of_length_one_are_not_scaled(kind, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 8)) * (rng.random((60, 8)) < 0.4)
+    X[3] = 0.0
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    weighted = kind((X / np.where(lengths > 0.0, lengths, 1.0)).astype(dtype))
+    assert fitted_scaler(True, weighted, None) is None
+    assert_allclose(fitted_scaler(True, 2 * weighted, None).max_abs_, 2 * weighted.toarray().max(0))
+    assert fitted_scaler(True, weighted.toarray(), None) is not None
+    assert fitted_scaler(True, kind((5, 8)), None) is not None
+    y = np.arange(60) % 2
+    options = {"methods": ["pointwise-logistic"], "alphas": [0.1], "random_state": 0}
+    left, plain = (Ranker(scale=each, **options).fit(weighted, y) for each in (True, False))
+    assert_array_equal(left.coef_, plain.coef_)

@@ -404,6 +404,7 @@ class TestFewRows:
         y = np.arange(30) == 4
         ranker = Ranker(families="linear", random_state=0).fit(X, y)
         assert "without a comparison" in ranker.reason_
+        assert "Note that cross-validation needs at least 2 rows" in ranker.reason_
         assert np.isnan(ranker.best_score_)
         assert (
             ranker.learning_curve_["sentence"]

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import scipy.stats
 from numpy.testing import assert_allclose
+from sklearn.model_selection import StratifiedKFold
 
 from forerank import Ranker
 from forerank.selection import search as module
@@ -25,6 +26,38 @@ def test_a_method_that_is_clearly_worse_is_dropped(data):
     assert left_out["top-push"].startswith("behind pointwise-logistic")
     assert "Dropped early: top-push" in ranker.reason_
     assert np.isnan(ranker.cv_results_["split4_test_score"][-1])
+
+
+def test_a_dropped_method_names_the_folds_that_it_was_tried_on():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = X[:, 0] + np.abs(X[:, 1]) + rng.standard_normal(300) > 1.0
+    results = Ranker("auc", alphas=3, random_state=0).fit(X, y).cv_results_
+    splits = np.array([column for key, column in results.items() if key.startswith("split")])
+    counted = set()
+    for name in {results["method"][k] for k, why in enumerate(results["left_out"]) if why}:
+        rows = [k for k, each in enumerate(results["method"]) if each == name]
+        n = int(np.isfinite(splits[:, rows]).any(axis=1).sum())
+        where = "fold 1" if n == 1 else f"the first {n} folds"
+        assert results["left_out"][rows[0]].endswith(f" on {where}")
+        counted.add(n)
+    assert max(counted) > 2
+
+
+def test_nothing_is_dropped_after_the_last_fold(monkeypatch):
+    compared, drop = [], module.drop_behind
+
+    def drop_behind(candidates, values, where):
+        compared.append(len(values.folds))
+        drop(candidates, values, where)
+
+    monkeypatch.setattr(module, "drop_behind", drop_behind)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 6))
+    y = X[:, 0] + rng.standard_normal(300) > 1.5  # few, so that all folds are repeated
+    ranker = Ranker(families="linear", alphas=3, random_state=0).fit(X, y)
+    assert "in 20 folds" in ranker.reason_
+    assert compared == [1, 2, 5, 10, 15]
 
 
 def test_a_trial_on_a_sample_is_not_called_a_fold(data, monkeypatch, capsys):
@@ -128,14 +161,11 @@ class TestEnds:
 
     @pytest.mark.parametrize(("unit", "beyond"), [(30.0, "largest"), (1e-4, "smallest")])
     def test_a_path_is_extended_where_its_end_is_best(self, unit, beyond):
-        # The best penalty grows with the square of the unit of the columns.
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((400, 200))
-        y = X.sum(axis=1) + 10.0 * rng.standard_normal(400) > 0
+        X, y = self.rows(unit)
         options = {"methods": ["pointwise-logistic"], "scale": False, "random_state": 0}
         given = np.geomspace(10, 1e-7, 10)
-        extended = Ranker(alphas=10, **options).fit(unit * X, y)
-        listed = Ranker(alphas=given, **options).fit(unit * X, y)
+        extended = Ranker(alphas=10, **options).fit(X, y)
+        listed = Ranker(alphas=given, **options).fit(X, y)
         assert_allclose(np.unique(listed.cv_results_["alpha"]), given[::-1])
         assert f"The {beyond} alpha was selected; one beyond it may be better." in listed.reason_
         end = given.max() if beyond == "largest" else given.min()
@@ -143,6 +173,40 @@ class TestEnds:
         assert (extended.best_alpha_ > end) == (beyond == "largest")
         assert extended.best_alpha_ != pytest.approx(end)
         assert extended.best_score_ > listed.best_score_
+
+    @staticmethod
+    def rows(unit):
+        """Columns in a unit, with whose square the best penalty grows, and labels."""
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 200))
+        return unit * X, X.sum(axis=1) + 10.0 * rng.standard_normal(400) > 0
+
+    @pytest.mark.parametrize("most", [0, 1])
+    def test_only_so_many_penalties_are_added(self, most, monkeypatch):
+        monkeypatch.setattr(module, "_MOST_EXTENSIONS", most)
+        options = {"methods": ["pointwise-logistic"], "scale": False, "random_state": 0}
+        folds = StratifiedKFold(5, shuffle=True, random_state=0)
+        results = Ranker(alphas=10, cv=folds, **options).fit(*self.rows(30.0)).cv_results_
+        assert np.unique(results["alpha"]).size == 10 + most
+
+    @pytest.mark.parametrize("alphas", [10, np.geomspace(10, 1e-7, 10)])
+    def test_penalties_that_a_trial_left_out_are_tried_where_the_curve_rises(
+        self, alphas, monkeypatch
+    ):
+        def trial(search):
+            for candidate in search.candidates:
+                candidate.tried = slice(2, None)
+
+        monkeypatch.setattr(module, "_MANY_ROWS", 100)
+        monkeypatch.setattr(module.Search, "_trial", trial)
+        options = {"scale": False, "alphas": alphas, "random_state": 0}
+        methods = ["pointwise-logistic", "pairwise-logistic"]
+        ranker = Ranker(methods=methods, **options).fit(*self.rows(3.0))
+        results = ranker.cv_results_
+        selected = [name == ranker.best_method_ for name in results["method"]]
+        tried = np.isfinite(results["split0_test_score"])[selected]
+        assert np.all(np.diff(np.flatnonzero(tried)) == 1)  # no gap
+        assert ranker.best_alpha_ > 1.0
 
     def test_penalties_that_are_clearly_worse_are_dropped_at_both_ends(self, data):
         X, y = data(3000)

@@ -2,6 +2,7 @@
 by one.
 """
 
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -20,6 +21,7 @@ from forerank.data.readers import Matrix
 from forerank.data.transformers import NumberColumns
 from forerank.exceptions import DataFileError
 from forerank.metrics.estimates import estimate_measures
+from forerank.metrics.registry import measure_named, metric_function
 from forerank.models.explain import explain
 from forerank.models.ranked_list import rank_frame
 from forerank.selection import final_fit
@@ -96,6 +98,19 @@ def test_of_many_rows_some_are_looked_at():
     assert_allclose(chosen.coef_, alone.fit(model.estimator[0].transform(frame), y).coef_)
 
 
+def test_of_many_groups_some_are_looked_at_once():
+    frame = typed_table(1500)
+    rng = np.random.default_rng(0)
+    frame["group"] = rng.integers(0, 150, 1500)
+    # Few rows of a class, of which a sample of groups may have more than it needs.
+    frame.loc[rng.random(1500) < 0.6, "y"] = "no"
+    params = {"search_rows": 600, "alphas": 3, "families": "linear"}
+    chosen = fit(frame, "y", group="group", params=params, check=0).estimator[-1]
+    assert chosen.search_rows == 600
+    assert chosen.reason_.count("Note that") == 1
+    assert re.search(r"the choice was made on 1,\d+ of 1,500 rows", chosen.reason_)
+
+
 @pytest.mark.parametrize("family", ["linear", "additive"])
 def test_a_large_matrix_is_fitted_block_by_block(family, monkeypatch):
     frame = typed_table(1500)
@@ -128,6 +143,26 @@ def test_what_was_asked_for_is_measured():
     # The rows kept aside, the choice and the model speak of the same share of a list.
     assert "recall at 30 of 400 rows (first 7.5 %)" in model.summary["choice"]["reason"]
     assert model.estimator[-1].list_rows == 400
+
+
+@pytest.mark.parametrize(("metric", "group"), [("ndcg@5", "group"), ("pauc@0.05", None)])
+def test_a_measure_that_is_not_a_usual_one_is_the_first(metric, group):
+    frame = typed_table(600)
+    frame["group"] = np.random.default_rng(0).integers(0, 40, 600)
+    params = {"families": "linear", "alphas": 2}
+    model = fit(frame, "y", metric=metric, group=group, params=params)
+    title = measure_named(metric).title
+    assert [each["name"] == title for each in model.summary["measures"]][:2] == [True, False]
+    found = evaluate(model, frame).measures[0]
+    assert found.name == title
+    scores = model.estimator.decision_function(frame)
+    qid = None if group is None else frame["group"].to_numpy()
+    expected = metric_function(metric)(frame["y"] == "yes", scores, qid=qid)
+    assert found.value == pytest.approx(expected)
+    assert found.low <= found.value <= found.high
+    assert evaluate(model, frame, k=[7]).measures[0].name == ("AUC" if group else title)
+    usual = fit(frame, "y", group=group, params=params).summary["measures"]
+    assert usual[0]["name"] == "AUC"
 
 
 def test_the_choice_on_some_rows_looks_as_deep_as_that_on_all():

@@ -93,6 +93,15 @@ def test_groups_are_ranked_within(frame, tmp_path, streamed):
     assert "customer" not in model.columns
 
 
+def test_a_row_without_a_group_is_an_error_as_in_memory(frame, tmp_path):
+    rows = frame.astype({"customer": "string"}).drop(columns="text")
+    rows.loc[N - 300 :, "customer"] = None  # in one piece, as a group would be
+    path = write(rows, tmp_path)
+    for data, first in ((path, N - 299), (tmp_path / "part2.parquet", N // 3 - 299)):
+        with pytest.raises(DataFileError, match=rf"row {first:,}: .*'customer' is empty here"):
+            fit(data, "bought", group="customer", ranker="PairwiseRanker", memory="1MiB")
+
+
 def test_ranker_chooses_a_linear_model_on_the_sample(frame, tmp_path, streamed):
     rows = frame.drop(columns="customer")
     lines = []

@@ -199,6 +199,23 @@ def test_weights_of_folds_are_of_the_method_and_penalty_that_were_chosen_on_all_
     )
 
 
+def test_a_column_that_no_fold_has_rows_for_has_no_weight_there():
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 21, 400)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(number, "D")  # a Monday
+    late = number % 7 > 3  # 57 rows for each weekday, 46 in a fold
+    data = pd.DataFrame({"day": days, "y": late + rng.standard_normal(400) > 1.0})
+    params = {"methods": "auto", "families": "additive", "alphas": 3}
+    found = make_report(data, "y", params=params, folds=5)
+    shown = {row["name"]: row["range"] for row in found.page["weights"]["rows"]}
+    weekdays = [name for name in shown if "weekday" in name]
+    assert weekdays
+    assert len(weekdays) < len(shown)
+    for name, text in shown.items():
+        assert (text == "no column") == (name in weekdays)
+        assert any(name in fold for fold in found.held_out.weights) == (name not in weekdays)
+
+
 def test_folds_that_choose_another_method_are_said():
     data = table(90)[["age", NASTY, "y"]]
     same = make_report(data, "y", ranker=Choosing(), folds=3)

@@ -19,8 +19,13 @@ from forerank._typing import Index, Vector
 from forerank.selection.average import estimator_scores
 from forerank.selection.training_rows import Split, TrainingRows, make_splits
 
-__all__ = ["calibration_splits", "fitted_sigmoid", "out_of_fold_scores", "refuse_uncalibrated"]
-__all__ += ["sigmoid"]
+__all__ = [
+    "calibration_splits",
+    "fitted_sigmoid",
+    "out_of_fold_scores",
+    "refuse_uncalibrated",
+    "sigmoid",
+]
 
 # Number of folds if `cv` lists row numbers, which may not be those of the rows to calibrate on.
 _FOLDS = 5

@@ -165,8 +165,8 @@ class CandidateMaker:
             return
         if trees[0] not in supported:
             self.notes.append(
-                "LightGBM is not installed, and trees of scikit-learn take neither groups nor "
-                "grades: trees were not tried"
+                "LightGBM is not installed (pip install 'forerank[trees]'), and trees of "
+                "scikit-learn take neither groups nor grades: trees were not tried"
             )
         elif isinstance(self._ranker.methods, str) and self._ranker.methods == "auto":
             others = method_names(self._ranker.metric, trees=True)[1:]
@@ -182,8 +182,9 @@ class CandidateMaker:
             f"columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows of a sparse matrix with "
             f"more than {_MOST_SPARSE_COLUMNS:,} columns"
         )
+        kind = "family" if len(self._families) == 1 else "families"
         names = ", ".join(self._families)
-        return f'No model of the families {names} can be fitted ({why}). Add "linear".'
+        return f'No model of the {kind} {names} can be fitted ({why}). Add "linear".'
 
     @property
     def _n_rarest(self) -> int:

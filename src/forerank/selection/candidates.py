@@ -29,7 +29,6 @@ _PREFERENCE = 0.05
 _ERRORS_OF_FAMILIES = 0.2
 _ERRORS_OF_LOSSES = 0.5
 
-
 # Family, form of the columns and feature map of a candidate.
 Key: TypeAlias = tuple[str, str, str | None]
 
@@ -86,8 +85,10 @@ class Candidate:
 
     def extend(self, at_begin: bool) -> int:
         """Insert a penalty beyond an end, in the ratio of the last two but at most a decade away,
-        without results; returns its position.
+        without results; returns its position. Those that are tried stay the same.
         """
+        left = self.positions
+        self.tried = slice(left.start + at_begin, left.stop + at_begin)
         end, inner, position = (0, 1, 0) if at_begin else (-1, -2, self.grid.size)
         ratio = min(max(self.grid[end] / self.grid[inner], 0.1), 10.0)
         self.grid = np.insert(self.grid, position, self.grid[end] * ratio)

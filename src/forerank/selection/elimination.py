@@ -10,8 +10,8 @@ falls below zero, so that the expected gain of the measure from going on with it
 
 While folds are few, they have no spread of their own, and m and e are those over blocks of the test
 rows. Where these have too few rows of a class for that, nothing is dropped until there are enough
-folds. `Search` compares families in this way, but drops nothing by expected gain, where the rows of
-the rarest class are few in all.
+folds. Where the rows of the rarest class are few in all, `Search` drops nothing by expected gain,
+only methods that are not better than the best one of all families, by three standard errors.
 """
 
 import math
@@ -34,7 +34,8 @@ _INFLATION = 4.0
 _FEWEST = 3
 # Expected gain of the measure that is not worth another fold.
 _NEGLIGIBLE = 2e-4
-# Families drop each other by this many standard errors, since the average may have a worse one too.
+# Methods of any family are dropped when they are not better than the best one of all by this many
+# standard errors: many, since the average may have a family that is worse by itself.
 _ERRORS = 3.0
 
 
@@ -167,8 +168,8 @@ def drop_without_gain(
 
 
 def drop_behind(candidates: list[Candidate], values: FoldValues, where: str) -> None:
-    """Drop the candidates that the best one of all families is surely not worse than by more than a
-    negligible difference.
+    """Drop the candidates that are surely not better than the best one of all families, by more
+    than a negligible difference.
     """
     leader = max(candidates, key=lambda c: float(np.nanmax(c.means)))
     reference = values.of(leader, _best(leader))

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.extmath import row_norms
 
 from forerank._validation import stacklevel_outside
 from forerank.estimators.additive_features import AdditiveFeatures
@@ -201,13 +203,21 @@ def resolve_method(name: str) -> str:
 
 def fitted_scaler(scale: bool, X: Any, weight: Any) -> Any:
     """A fitted scaler to unit variance, of sparse columns to a largest absolute value of 1; None
-    without `scale`. Rows of weight zero are ignored.
+    without `scale`, and for sparse rows of length one. Rows of weight zero are ignored.
     """
-    if not scale:
+    if not scale or (sp.issparse(X) and _have_length_one(X)):
         return None
     if sp.issparse(X):
         return MaxAbsScaler().fit(X if weight is None else X[weight > 0.0])
     return StandardScaler().fit(X, sample_weight=weight)
+
+
+def _have_length_one(X: Any) -> bool:
+    """Whether sparse rows have the length one, as those of TfidfVectorizer, or are empty: someone
+    has weighted the columns, and a scaler would undo it.
+    """
+    lengths = row_norms(X, squared=True)
+    return bool(lengths.any()) and bool(np.all((np.abs(lengths - 1.0) < 1e-4) | (lengths == 0.0)))
 
 
 def named_feature_maps(maps: Any, seed: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from forerank.selection.final_fit import Piece, fit_pieces, shift_scores
 from forerank.selection.methods import method_names, needed_forms
 from forerank.selection.search import Search
 from forerank.selection.summary import learning_curve, reason, results_table
-from forerank.selection.training_rows import TrainingRows, numbered_rows, stratified_sample
+from forerank.selection.training_rows import TrainingRows, numbered_groups, stratified_sample
 from forerank.solvers.path import check_alphas
 
 __all__ = ["Ranker", "method_names", "metric_function"]
@@ -67,11 +68,11 @@ class Ranker(BaseRanker):
         the largest or the smallest is the best, larger or smaller ones are tried as well.
     cv : int, splitter or iterable, default=5
         Folds; an integer means stratified folds, of complete groups if there are groups. There are
-        never more than rows of the smaller class. Below 1,000 rows they are repeated with other
+        never more than rows of the smaller class. Up to 1,000 rows they are repeated with other
         folds, up to four times, as long as there are fits left to compare.
     scale : bool, default=True
         Whether columns are scaled inside the folds: to unit variance, sparse ones to a largest
-        absolute value of 1.
+        absolute value of 1, unless their rows have length one, as those of TfidfVectorizer.
     maps : list, optional
         Nonlinear feature maps to try as well, each with the first two methods: "nystroem",
         "fourier", "quadratic", "additive", "components" (for sparse data), or transformers.
@@ -249,7 +250,8 @@ class Ranker(BaseRanker):
                 f"metric={self.metric!r}: the list has {n} rows, all of which are among the first "
                 f"{measure.k}; give a smaller k."
             )
-        search = Search(self, measure, alphas, data, graded)
+        params = SimpleNamespace(**self.get_params(deep=False))  # not self, which keeps the search
+        search = Search(params, measure, alphas, data, graded)
         with warnings.catch_warnings():
             # Warnings of single fits, such as groups without pairs. Filters are not safe to set in
             # threads.
@@ -277,7 +279,7 @@ class Ranker(BaseRanker):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # as in the search
             curve = learning_curve(*self._found)
-        del self._found
+        self.__dict__.pop("_found", None)
         return curve
 
     def __getstate__(self) -> dict[str, Any]:
@@ -349,7 +351,7 @@ class Ranker(BaseRanker):
         else:
             X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
-        group = None if qid is None else numbered_rows(number_groups(qid, codes.size))
+        group = None if qid is None else numbered_groups(number_groups(qid, codes.size))
         return TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
 
     def _grades(self) -> NDArray:
@@ -418,9 +420,9 @@ class Ranker(BaseRanker):
         else:
             text = (
                 "The scores do not separate the classes on held-out rows, so predict_proba gives "
+                "every row the share of the positive class. Check the columns, or set "
+                "calibrate=False."
             )
-            text += "every row the share of the positive class. Check the columns, or set "
-            text += "calibrate=False."
             warnings.warn(text, UserWarning, stacklevel=stacklevel_outside())
         self.calibration_ = np.array([slope, offset])
 

@@ -56,7 +56,7 @@ _MOST_REPEATS = 4
 # Above this many training rows, methods are first tried on a sample of them of this size.
 _MANY_ROWS = 20_000
 _TRIAL_ROWS = 8_000
-# Penalties beyond an end of the path that are tried at most.
+# Penalties beyond the ends of the path that are tried at most, for each family.
 _MOST_EXTENSIONS = 3
 # Penalties in a row that are no better than a larger one, after which the first fold tries no more.
 _DECLINING = 2
@@ -125,6 +125,8 @@ class Search:
         self.rows = RowForms(self.data, self.maps, ranker.scale)
         self.parts: list[tuple[Candidate, int]] = []
         self.weights = np.empty(0)
+        most = _MOST_EXTENSIONS if is_integer(ranker.alphas) else 0
+        self._extensions = dict.fromkeys(FAMILIES, most)  # that are left
         # By how many standard errors the loss of the best of each family exceeds the average's.
         self._excess: dict[str, float] = {}
 
@@ -145,7 +147,7 @@ class Search:
     # --- Fits ---
 
     def run(self) -> None:
-        """Fit all candidates on all folds, and drop those that are clearly worse on the way."""
+        """Fit all candidates on the folds, and drop those without a prospect on the way."""
         with serial_blas():
             self._run()
             self._extend()
@@ -173,7 +175,8 @@ class Search:
         while done < len(folds) and (tried := self._undecided()):
             self._fit_round(tried, {k: self.splits[k] for k in folds[done:][: self.n_folds]})
             done += self.n_folds
-            self._drop(tried, done)
+            if done < len(folds):
+                self._drop(tried, done)
 
     def _undecided(self) -> list[Candidate]:
         """Candidates, other than trees, of the families in which more than one fit is left."""
@@ -337,7 +340,8 @@ class Search:
             return
         tests = {k: self.data.labels(splits[k].test) for k in folds}
         values = FoldValues(tests, self.measure, self.list_rows)
-        where, share = next(iter(splits.values())).label, 1.0 - n_done / len(self.splits)
+        share = 1.0 - n_done / len(self.splits)
+        where = f"the first {n_done} folds" if n_done > 1 else splits[0].label
         for family in () if self.is_few() else FAMILIES:
             group = [c for c in active if c.family == family]
             leader = self.best_of(family, group)
@@ -349,22 +353,21 @@ class Search:
     # --- Beyond the ends ---
 
     def _extend(self) -> None:
-        """Extend a path of penalties whose best end the curve still rises at: to those that the
-        first fold ended before, and beyond the grid, unless the user listed all penalties.
+        """Extend a path of penalties at whose best end the curve still rises: to those that the
+        trial or the first fold left out, and beyond the grid, unless the user listed all penalties.
         """
         for family in ("linear", "additive"):
-            n_inserted = 0 if is_integer(self.ranker.alphas) else _MOST_EXTENSIONS
             while (found := self.best_of(family)) and not self.is_late():
-                candidate, left = found[0], found[0].positions
-                place = self.next_place(*found)
-                if candidate.lacks(place) and n_inserted < _MOST_EXTENSIONS:
-                    n_inserted, place = n_inserted + 1, candidate.extend(place == -1)
+                candidate, place = found[0], self.next_place(*found)
+                if candidate.lacks(place) and self._extensions[family] > 0:
+                    self._extensions[family] -= 1
+                    place = candidate.extend(place == -1)
                 if place is None or candidate.lacks(place):
                     break
-                candidate.tried = slice(place, place + 1)
+                left, candidate.tried = candidate.positions, slice(place, place + 1)
                 known = np.flatnonzero(np.isfinite(candidate.results).any(axis=1)).tolist()
                 self._fit_round([candidate], {k: self.splits[k] for k in known})
-                candidate.tried = slice(left[0], max(left[-1] + (place == 0), place) + 1)
+                candidate.tried = slice(min(left[0], place), max(left[-1], place) + 1)
 
     def rises_beyond(self, candidate: Candidate, position: int) -> bool:
         """Whether a position is an end of the whole grid at which the curve still rises."""
@@ -372,16 +375,16 @@ class Search:
 
     def next_place(self, candidate: Candidate, position: int) -> int | None:
         """The position next to an end of the penalties tried where the curve still rises, if the
-        last step was worth it; beyond the grid, if it rose by more than its standard error.
+        last step was worth it; one beyond the grid, if it rose by more than its standard error.
         """
         if candidate.parameter != "alpha":
             return None
         tried = np.flatnonzero(np.isfinite(candidate.results).any(axis=0))
         curve = self.curve(candidate)
-        for end, inner, place in ((tried[0], 1, -1), (tried[-1], -2, int(tried[-1]) + 1)):
+        for end, inner, step in ((tried[0], 1, -1), (tried[-1], -2, 1)):
             if position == end and tried.size > 2 and curve[end] > curve[tried[inner]]:
                 behind = candidate.measured[:, tried[inner]] - candidate.measured[:, end]
-                error = float(corrected_error(behind, self._test_ratio))
+                error, place = float(corrected_error(behind, self._test_ratio)), int(end) + step
                 is_noise = candidate.lacks(place) and -behind.mean() <= error
                 return None if is_noise or is_negligible(behind, 1.0) else place
         return None

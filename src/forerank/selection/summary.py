@@ -23,6 +23,9 @@ __all__ = ["learning_curve", "reason", "results_table"]
 _SHARES = (0.25, 0.5, 1.0)
 # Gain of the measure from twice the rows, as a share of its value, below which it is negligible.
 _NEGLIGIBLE_GAIN = 0.01
+# Fewest folds of a method that was dropped early for the spread of differences to it: what it was
+# dropped by are blocks of the test rows, which show more.
+_FEWEST_FOLDS_OF_DROPPED = 3
 # Fewest folds, and fewest rows of the smaller class, for a learning curve. Only linear models have
 # more folds and a quarter of the rows, since fits of trees take most of the time of a search.
 _MIN_FOLDS = 3
@@ -58,7 +61,7 @@ def reason(search: Search, selected: Candidate, position: int) -> str:
     if search.is_late():
         text += " The time budget ended the search."
     ties = best_positions(search.curve(selected))
-    if ties.size > 1:
+    if ties.size > 1 and position == ties[0]:
         what = "penalties reach" if selected.parameter == "alpha" else "numbers of rounds reach"
         which = "largest" if selected.parameter == "alpha" else "smallest"
         text += f" {ties.size} {what} the same mean; the {which} one was selected."
@@ -81,51 +84,67 @@ def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str
     """What the selected candidate gains over the best linear one, so that users can decide whether
     that is worth the weights and the certificate.
     """
-    linear = [c for c in search.candidates if c.family == "linear" and len(c.measured)]
-    if not linear:
-        return ""
-    known = [c for c in linear if c.dropped is None] or linear
+    linear = [c for c in search.candidates if c.family == "linear"]
+    measured = [c for c in linear if len(c.measured)]
+    if not measured:
+        is_behind = linear and all(c.dropped for c in linear)
+        return " Linear methods were dropped on a sample of the rows." if is_behind else ""
+    known = [c for c in measured if c.dropped is None] or measured
     best = max(known, key=lambda c: float(np.nanmax(c.measured.mean(axis=0))))
     k = int(np.nanargmax(best.measured.mean(axis=0)))
     differences = selected.results[:, position] - best.results[:, k]
     differences = differences[np.isfinite(differences)]
     gain = float(differences.mean())
-    spread = f" ± {_margin(search, differences):.4f}" if differences.size > 1 else ""
+    fewest = 2 if best.dropped is None else _FEWEST_FOLDS_OF_DROPPED
+    has_spread = differences.size >= fewest
+    spread = f" ± {_margin(search, differences):.4f}" if has_spread else ""
     if gain >= 0.0:
         what = f"It gains {gain:.4f}{spread} over the best linear method ({best.name})"
     else:
         what = f"It is {-gain:.4f}{spread} behind the best linear method ({best.name})"
     averaged, why = selected.family == "average", ""
     if best.dropped is not None:
-        what += ", which was dropped after the first folds"
+        what += f", which was dropped after {counted(len(best.measured), 'fold')}"
     elif averaged and search.is_few():
         rows = counted(search.n_rarest, "row")
         why = f" With {rows} of the rarest class, families are averaged and not compared."
-    elif averaged and gain < 0.0:
+    elif averaged and gain < 0.0 and _is_choice(search, best, k):
         what += ", but has the smaller logistic loss on held-out rows"
     return f" {what}.{why} Linear methods have a weight for each column and a certificate."
 
 
+def _is_choice(search: Search, candidate: Candidate, position: int) -> bool:
+    """Whether it is the fit of its family whose loss was compared with that of the average."""
+    found = search.best_of(candidate.family)
+    return found is not None and found[0] is candidate and found[1] == position
+
+
 def _runner_up(search: Search, selected: Candidate, position: int, others: list[Candidate]) -> str:
-    """The best of the others, and whether it differs significantly.
+    """The best of the others, and whether it differs significantly, by the folds of both.
 
     Its best mean may be higher than that of the selected one, since means are compared after
     averaging with those of neighbouring values, and simpler families are preferred.
     """
     second = max(others, key=lambda c: float(np.nanmax(search.curve(c))))
     k = int(np.nanargmax(search.curve(second)))
-    higher = second.means[k] > selected.means[position]
+    values = selected.results[:, position]
+    folds = np.isfinite(values) & np.isfinite(second.results).any(axis=1)
+    values, results = values[folds], second.results[folds]
+    means, mean = results.mean(axis=0), float(values.mean())
+    higher = bool(means[k] > mean)
     if higher:
-        k = int(np.nanargmax(second.means))
-    differences = selected.results[:, position] - second.results[:, k]
-    differences = differences[np.isfinite(differences)]
-    text = f"{second.name} reached {second.means[k]:.4f}"
+        k = int(np.nanargmax(means))
+    differences, n = values - results[:, k], values.size
+    if n > 1 and not differences.any():
+        where = "every fold" if n == len(selected.measured) else f"{n} of them"
+        return f"{second.name} reached the same in {where}"
+    text = f"{second.name} reached {means[k]:.4f}"
     alone = second.family == selected.family and second.parameter == "alpha"
     text += " at its best single penalty" if higher and alone else ""
-    if differences.size < 2:
+    if n < len(selected.measured):
+        text += f" against {mean:.4f} in {n} of them"
+    if n < 2:
         return f"{text}, and one fold does not show whether the difference is significant"
-    if not differences.any():
-        return f"{second.name} reached the same in every fold"
     if abs(float(differences.mean())) <= _margin(search, differences):
         return f"{text}, not significantly different"
     return f"{text}, but less at the neighbouring penalties" if higher and alone else text
@@ -178,11 +197,10 @@ def learning_curve(search: Search, selected: Candidate, position: int) -> dict[s
     """
     none = {"rows": [], "scores": [], "std": [], "more_data_helps": False}
     folds = [k for k in range(search.n_folds) if np.isfinite(selected.results[k, position])]
-    smallest = np.unique(search.data.y, return_counts=True)[1].min()
     if search.is_late():
         return none | {"sentence": "The time budget left no time for a learning curve."}
     few = none | {"sentence": "There are too few rows to tell whether more data would help."}
-    if len(folds) < _MIN_FOLDS or smallest < _MIN_CLASS_ROWS:
+    if len(folds) < _MIN_FOLDS or search.n_rarest < _MIN_CLASS_ROWS:
         return few
     shares: tuple[float, ...] = _SHARES
     if selected.family in ("trees", "average"):
@@ -202,8 +220,9 @@ def learning_curve(search: Search, selected: Candidate, position: int) -> dict[s
     if not helps and gain + margin > negligible:
         verdict = "these folds do not show whether more data would help"
     sentence = (
-        f"From {int(sizes[-2]):,} to {int(sizes[-1]):,} rows, {search.measure.phrase} goes from "
-        f"{means[-2]:.4f} to {means[-1]:.4f} ({gain:+.4f} ± {margin:.4f}): {verdict}."
+        f"From {int(sizes[-2]):,} to {int(sizes[-1]):,} rows, {search.measure.phrase} in "
+        f"{counted(len(values), 'fold')} goes from {means[-2]:.4f} to {means[-1]:.4f} "
+        f"({gain:+.4f} ± {margin:.4f}): {verdict}."
     )
     return {
         "rows": [int(size) for size in sizes],

@@ -18,7 +18,7 @@ __all__ = [
     "TrainingRows",
     "assign_blocks",
     "make_splits",
-    "numbered_rows",
+    "numbered_groups",
     "stratified_order",
     "stratified_sample",
 ]
@@ -86,7 +86,8 @@ def make_splits(
         try:
             folds = make_folds(cv, data.y, group, seed())
         except TooFewRowsError as error:
-            return [], [str(error).rstrip(".")]
+            text = str(error).rstrip(".")
+            return [], [text[0].lower() + text[1:]]
         pairs += folds.splits
         notes = folds.notes
     pairs = [(train, test) for train, test in pairs if np.unique(data.y[train]).size > 1]
@@ -131,7 +132,7 @@ def stratified_sample(y: NDArray, group: NDArray | None, n_rows: int, seed: int)
     return np.sort(order[:size])
 
 
-def numbered_rows(group: NDArray[np.integer]) -> NDArray[np.intp]:
+def numbered_groups(group: NDArray[np.integer]) -> NDArray[np.intp]:
     """Groups numbered in the order of their first rows."""
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]

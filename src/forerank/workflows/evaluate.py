@@ -13,12 +13,12 @@ from forerank.data.labels import Labels, read_labels
 from forerank.data.problem import matrix_rows
 from forerank.data.readers import check_columns
 from forerank.data.source import DataSource, ReadOptions
-from forerank.metrics.estimates import Estimate, estimate_measures
+from forerank.metrics.estimates import Estimate
 from forerank.metrics.probability_bounds import ProbabilityBounds, probability_bounds
 from forerank.models import Model
 from forerank.models.scoring import last_step, matrix_scores, probability_function, table_scores
 from forerank.models.tables import model_frame, model_source, model_table
-from forerank.workflows.rankers import measured_depths
+from forerank.workflows.rankers import estimates_of
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -102,12 +102,12 @@ def evaluate(
         rows = _scored_matrix(model, source, target)
     labels, scores, groups = rows.labels, rows.scores, rows.groups
     y = labels.y * labels.unit if labels.graded else labels.y
-    depths = measured_depths(last_step(model)) if k is None else list(k)
+    depths = None if k is None else list(k)
     settings: dict[str, Any] = {"k": depths, "confidence": confidence, "random_state": seed}
 
     def measured(part: Index) -> list[Estimate]:
         qid = None if groups is None else groups[part]
-        return estimate_measures(y[part], scores[part], qid=qid, **settings)
+        return estimates_of(last_step(model), y[part], scores[part], qid=qid, **settings)
 
     measures = measured(np.arange(y.size))
     parts: dict[str, list[Estimate]] = {}

@@ -18,7 +18,7 @@ from forerank.data.frames import column_name
 from forerank.data.memory import release_memory
 from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_problem
 from forerank.data.row_stream import parse_bytes
-from forerank.metrics.estimates import Estimate, estimate_measures
+from forerank.metrics.estimates import Estimate
 from forerank.models import Model
 from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
@@ -27,8 +27,8 @@ from forerank.workflows.rankers import (
     available_forms,
     check_groups,
     columns_used,
+    estimates_of,
     make_ranker,
-    measured_depths,
     plain_params,
     with_categories,
     with_list_rows,
@@ -213,10 +213,10 @@ def _held_out_measures(
     say(f"measuring on {counted(n_held, 'held-out row')}")
     _, fitted, scores = _fit_rows(problem, model, order, n_train)
     held = order[n_train:]
-    qid, depths = None if groups is None else groups[held], measured_depths(model)
+    qid = None if groups is None else groups[held]
     try:
-        sizes: dict[str, Any] = {"list_rows": y.size, "k": depths, "random_state": seed}
-        measures = estimate_measures(y[held], scores, qid=qid, **sizes)
+        settings: dict[str, Any] = {"qid": qid, "list_rows": y.size, "random_state": seed}
+        measures = estimates_of(model, y[held], scores, **settings)
     except ValueError as error:
         problem.notes.append(f"not measured: {error}")
         measures = []
@@ -314,11 +314,11 @@ def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any
         return None
     X = _sample_forms(problem, some, available_forms(model, problem))
     # One fit at a time: memory that threads allocate and release is not returned, which costs more
-    # than the seconds they save.
-    selected = clone(model).set_params(n_jobs=1)
+    # than the seconds they save. And no sample of the sample.
+    selected = clone(model).set_params(n_jobs=1, search_rows=None)
     selected.fit(X, problem.y[some], **_qid(problem, some))
     selected.learning_curve_  # noqa: B018 (until it is read, these rows are kept)
-    selected.set_params(n_jobs=model.n_jobs)
+    selected.set_params(n_jobs=model.n_jobs, search_rows=model.search_rows)
     selected.reason_ += f" Note that the choice was made on {some.size:,} of {rows.size:,} rows."
     return selected
 

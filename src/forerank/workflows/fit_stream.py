@@ -177,10 +177,18 @@ class _PreparedRows:
             if len(frame):
                 group = None
                 if files.group is not None:
-                    group = frame[files.group].astype(str).to_numpy()
+                    group = self._groups(frame[files.group], n_rows)
                 X, y = self._matrix(frame, n_rows), self._labels(frame[files.target])
                 yield Batch(X, y, None, group)
             n_rows += len(frame)
+
+    def _groups(self, column: Any, n_before: int) -> NDArray:
+        missing = column.isna().to_numpy()
+        if missing.any():
+            where = f"row {n_before + int(np.argmax(missing)) + 1:,}"
+            problem = f"{where}: the group column {column.name!r} is empty here; give each row one"
+            raise DataFileError(self.name, problem)
+        return np.asarray(column.astype(str))
 
     def _labels(self, column: Any) -> NDArray:
         import pandas as pd

@@ -1,15 +1,19 @@
 """Rankers by name, with the parameters that fit, compare and report set for them."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from forerank import estimators
+from forerank._typing import Vector
 from forerank.data.forms import FormColumns
 from forerank.data.problem import RankingProblem
+from forerank.metrics.estimates import Estimate, estimate_measure, estimate_measures
 from forerank.metrics.registry import measure_named
 from forerank.selection import Ranker
 
@@ -18,8 +22,8 @@ __all__ = [
     "available_forms",
     "column_forms",
     "columns_used",
+    "estimates_of",
     "make_ranker",
-    "measured_depths",
     "plain_params",
     "ranker_names",
     "with_categories",
@@ -129,10 +133,25 @@ def with_list_rows(model: Any, n_rows: int, groups: Any) -> Any:
     return clone(model).set_params(list_rows=int(n_rows))
 
 
-def measured_depths(model: Any) -> list[int]:
-    """Numbers of first rows at which a ranking is measured: 10, 100, and the k of its measure."""
-    kind, _, k = str(getattr(model, "metric", "")).partition("@")
-    return [10, 100, *([int(k)] if kind in ("recall", "ndcg") else [])]
+def estimates_of(
+    model: Any, y: NDArray, scores: Vector, *, k: Sequence[int] | None = None, **settings: Any
+) -> list[Estimate]:
+    """Estimates of the usual measures, before them that of the measure that a `Ranker` was selected
+    by, where it is none of them.
+
+    `k` are numbers of first rows; by default 10, 100, and the k of the measure. `settings` are
+    those of `estimate_measures`.
+    """
+    measure = measure_named(model.metric) if isinstance(model, Ranker) else None
+    own = [measure.k] if k is None and measure is not None and measure.k is not None else []
+    estimates = estimate_measures(y, scores, k=[10, 100, *own] if k is None else k, **settings)
+    if measure is None or any(each.name == measure.title for each in estimates):
+        return estimates
+    n_rows = (settings.get("qid") is None and settings.get("list_rows")) or y.size
+    is_given = measure.k is None or (k is None and measure.k <= n_rows)
+    if is_given and (measure.graded or np.unique(y).size == 2):
+        estimates.insert(0, estimate_measure(measure, y, scores, **settings))
+    return estimates
 
 
 def column_forms(model: Any) -> str | tuple[str, ...]:

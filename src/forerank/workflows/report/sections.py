@@ -148,14 +148,18 @@ def weights_section(weights: dict[str, float], held: HeldOut, ranker: str) -> di
     values = np.array([weights[name] for name in largest])
     ranged, low, high = len(held.weights) > 1 and all(held.weights), None, None
     if ranged:
-        # A rare value of a category may have no column in some fold.
+        # A rare value of a category may have no column in some fold; what needs more rows, such as
+        # weekdays, in none.
         table = np.array([[fold.get(name, 0.0) for fold in held.weights] for name in largest])
+        table[[not any(name in fold for fold in held.weights) for name in largest]] = np.nan
         low, high = table.min(axis=1), table.max(axis=1)
     digits = int(np.clip(2 - np.floor(np.log10(abs(values[0]))), 0, 12))
     rows = [{"name": name, "weight": _signed(weights[name], digits)} for name in largest]
     if low is not None and high is not None:
         for row, *ends in zip(rows, low, high, strict=True):
-            row["range"] = " to ".join(_signed(end, digits) for end in ends)
+            has_column = bool(np.isfinite(ends[0]))
+            text = " to ".join(_signed(end, digits) for end in ends) if has_column else "no column"
+            row["range"] = text
     which = f"The {len(largest)} largest of {len(weights):,} weights"
     which = which if len(largest) < len(weights) else f"All {len(largest)} weights"
     sentence = (
