@@ -46,6 +46,10 @@ def test_types_that_change_from_block_to_block(tmp_path):
     assert frame["d"].tolist()[-2:] == [9007199254740992.0, 1.5]
     assert frame["t"].tolist()[-2:] == ["08:30", "17:45"]
     assert sum(len(part) for part in iter_table(path, columns=["c"])) == 200_001
+    parts = [part["a"].to_numpy() for part in iter_table(path, columns=["a"])]
+    assert_array_equal(np.concatenate(parts), frame["a"])
+    with pytest.raises(DataFileError, match=r"line 200002: .* has 'one', and a number is expected"):
+        list(iter_table(path, columns=["b"]))
 
 
 def test_many_columns_that_change_are_read_twice_only(tmp_path):

@@ -364,7 +364,7 @@ def test_sources_that_cannot_be_opened(tmp_path, made):
     np.save(tmp_path / "X.npy", made[0])
     with pytest.raises(DataFileError, match="are not prepared; write it as Parquet"):
         forerank.open_rows(tmp_path / "X.npy", made[1], prepare=True)
-    with pytest.raises(DataFileError, match="labels or groups of shape"):
+    with pytest.raises(DataFileError, match="labels, groups or weights of shape"):
         forerank.open_rows(tmp_path / "X.npy", made[1][:5])
     (tmp_path / "rows.svm").write_text("1 1:2\n")
     with pytest.raises(DataFileError, match="cannot be read block by block"):

@@ -20,6 +20,7 @@ import forerank
 from forerank import PairwiseRanker, PointwiseRanker
 from forerank.estimators import dask_fits
 from forerank.models import Model, load_model, save_model
+from forerank.solvers.checkpoints import Checkpoint
 
 N, D = 4_000, 30
 
@@ -418,6 +419,33 @@ def test_dask_collections(ranker, tmp_path, monkeypatch):
     assert len(passes) < n_passes
     assert_same_fit(continued, expected)
     assert not path.exists()
+
+
+def test_the_hinge_of_streamed_rows_continues_on_dask(files, tmp_path, monkeypatch):
+    """From a state whose width needed no pass of its own: streams sum the rows on nodes, partitions
+    do not.
+    """
+    ranker = PairwiseRanker("hinge", alpha=1e-4, tol=1e-4)
+    path, save = tmp_path / "fit.checkpoint", Checkpoint.save
+
+    def save_until_narrower(self, state):
+        save(self, state)
+        width, width_of_pass = state.stage["numbers"][:2]
+        if width < width_of_pass:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, open_rows(files) as rows:
+        patch.setattr(Checkpoint, "save", save_until_narrower)
+        with pytest.raises(KeyboardInterrupt):
+            clone(ranker).set_params(checkpoint=path).fit(rows)
+    X, y = np.load(files / "X.npy"), np.load(files / "y.npy")
+    rows = da.from_array(X, chunks=(700, D)), da.from_array(y, chunks=700)
+    with dask.config.set(scheduler="synchronous"):
+        continued = clone(ranker).set_params(checkpoint=path, tol=3e-5).fit(*rows)
+    assert continued.optimality_ <= 3e-5
+    expected = clone(ranker).fit(X, y)
+    low = continued.objective_ - continued.gap_, expected.objective_ - expected.gap_
+    assert max(low) <= min(continued.objective_, expected.objective_)
 
 
 FIT_UNTIL_KILLED = """

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import forerank
 from forerank import PairwiseRanker, PointwiseRanker
 from forerank.estimators import dask_fits
+from forerank.solvers import partwise_hinge
 
 N, D = 20_000, 6
 
@@ -140,6 +141,36 @@ def divided(X, chunk=1_100):
 
 def bits(ranker):
     return [*ranker.coef_[0].tolist(), *ranker.intercept_.tolist(), ranker.objective_, ranker.gap_]
+
+
+@pytest.mark.parametrize(("case", "seed"), [("points", 10), ("points", 17), ("points", 29),
+                                            ("groups", 3)])  # fmt: skip
+def test_directions_that_are_far_too_long(case, seed, monkeypatch):
+    """Columns of raw units, whose penalty is tiny, and a small sample: few rows are at the kink."""
+    monkeypatch.setattr(dask_fits, "_MOST_ROWS", 200)
+    rng, n = np.random.default_rng(seed), 1_400
+    X = rng.standard_normal((n, 2)) * [1000.0, 100.0] + [2000.0, 0.0]
+    y = rng.integers(0, 2, n)
+    rows = {"sample_weight": rng.uniform(0, 2, n) * (rng.random(n) > 0.2)}
+    if case == "groups":
+        rows["qid"] = np.arange(n) // 20
+    ranker = clone(CASES[case][0]).set_params(alpha=1e-2, tol=1e-4, max_iter=500)
+    with dask.config.set(scheduler="synchronous"):
+        divided_rows = {name: divided(values, 300) for name, values in rows.items()}
+        parts = clone(ranker).fit(divided(X, 300), divided(y, 300), **divided_rows)
+    assert_same_minimum(parts, ranker.fit(X, y, **rows))
+
+
+def test_a_gap_that_a_line_search_without_a_step_has_closed(monkeypatch):
+    def search(self, *_):
+        self._best.bound = self._best.value
+        return None
+
+    monkeypatch.setattr(partwise_hinge._HingeIterations, "_line_search", search)
+    X, grade = made("normal", 2_000)
+    with dask.config.set(scheduler="synchronous"):
+        ranker = PairwiseRanker("hinge", tol=1e-9).fit(divided(X), divided(grade > 1))
+    assert ranker.optimality_ == 0.0
 
 
 @pytest.mark.parametrize("case", ["pairs", "grades", "groups", "points", "balanced"])

@@ -137,6 +137,22 @@ def test_hessians_of_rows_and_groups_are_those_in_memory(parts):
     assert here.value == pytest.approx(at.value, rel=1e-10)
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_the_hessian_where_all_scores_of_the_sample_are_equal(passes):
+    """Then there are two bins; that of the squared loss does not depend on them."""
+    rows, w = made_rows(n=500, weighted=True, seed=8)
+    sample = Rows(np.tile(rows.X[:1], (10, 1)), np.arange(10) % 2)
+    weight = np.bincount(rows.codes, rows.weight, 2)
+    options = {"weight": weight, "enough": lambda g: np.inf} if passes == 1 else {}
+    here, hessian = evaluate_with_hessian(
+        PairParts("squared"), raw_point(w), over(rows), sample, **options
+    )
+    assert here.n_passes == passes
+    at = AllPairs(rows.codes, "squared", weight=rows.weight).at(rows.X @ w)
+    products = [rows.X.T @ at.curvature_product(x) for x in rows.X.T]
+    np.testing.assert_allclose(hessian, products, rtol=1e-6, atol=1e-9)
+
+
 def test_too_large_scores_have_no_hessian():
     rows, w = made_rows(n=50)
     point = raw_point(1e12 * w)

@@ -51,6 +51,16 @@ def test_a_few_extreme_scores_do_not_make_it_coarse(loss):
     assert is_close(objective.hessian(s, make_design(X)), exact(objective, s, X), 1.2)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-310, 5e-324])
+def test_scores_closer_together_than_bins_can_be(size):
+    """At the weights of a warm start from data of another scale."""
+    X, s, rng = rows()
+    objective = AllPairs(rng.integers(0, 2, s.size), "squared_hinge")
+    at_zero = objective.hessian(np.zeros(s.size), make_design(X))
+    hessian = objective.hessian(size * np.rint(s), make_design(X))
+    assert_allclose(hessian, at_zero, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared", "exponential"])
 @pytest.mark.parametrize("kind", ["two classes", "grades", "groups"])
 def test_equal_scores(loss, kind):

@@ -111,6 +111,15 @@ class TestAgainstTheDefinition:
             oracles.bipartite(loss, s, np.ones(1500), positive, u),
         )
 
+    @pytest.mark.parametrize("dtype", [np.int64, np.float32])
+    def test_scores_of_other_types_are_those_numbers(self, loss, dtype):
+        rng = np.random.default_rng(4)
+        s = (3 * rng.standard_normal(1500)).astype(dtype)
+        objective = AllPairs(rng.integers(0, 2, 1500), loss)
+        here, expected = objective.at(s), objective.at(s.astype(float))
+        assert_allclose(here.value, expected.value, rtol=1e-9)
+        assert_allclose(here.gradient, expected.gradient, rtol=1e-8, atol=1e-12)
+
     def test_curvature_matrix_and_diagonal(self, loss):
         if loss.name in NO_CURVATURE:
             pytest.skip("this loss has no curvature here")

@@ -185,7 +185,7 @@ def test_direction_from_the_rows_with_a_curvature():
     X, y = problem()
     s = 30.0 * np.where(y, 1.0, -1.0) * np.random.default_rng(0).random(y.size)
     here = AllPairs(y.astype(int), "squared_hinge").at(s)
-    assert here.curved_rows().size < 0.5 * y.size
+    assert 0 < here.curved_rows().size < 0.2 * y.size  # few enough for a copy of them
     design = make_design(X)
     gradient, penalty = design.adjoint(here.gradient), np.full(X.shape[1], 1e-3)
     options = design, penalty, gradient, lambda r: r, 1e-10

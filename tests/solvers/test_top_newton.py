@@ -247,3 +247,18 @@ class TestDegenerateRows:
         )
         assert next_one.converged
         assert_allclose(next_one.objective, fresh.objective, rtol=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("n_positive", [1, 40])
+@pytest.mark.parametrize("alpha", [1e-4, 1.0])
+def test_columns_of_large_numbers_reach_the_tolerance(loss, n_positive, alpha):
+    """Separable classes, whose best weights are small."""
+    rng = np.random.default_rng(0)
+    positive = np.arange(80) < n_positive
+    X = (rng.standard_normal((80, 5)) + 3.0 * positive[:, None]) * [1e-2, 1e4, 1.0, 1e4, 1e-3]
+    top, design = Top(positive, loss), make_design(X)
+    found = working_set_newton(top, design, alpha)
+    expected = bundle(top, design, alpha, tol=1e-6)
+    assert found.optimality <= 1e-4
+    assert_allclose(found.objective, expected.objective, rtol=2e-4)

@@ -144,6 +144,16 @@ def test_what_the_units_know_at_zero_scores(loss, weighted, storage):
     assert_allclose(units.curvature, expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("mean", [0.0, 1e150, 1e160])
+def test_a_column_whose_square_overflows_keeps_its_unit(mean):
+    X, y = problem(n=500)
+    Z = X.copy()
+    Z[:, 1] = mean + 1e150 * X[:, 1]
+    here, base = (column_units(AllPairs(y, "logistic"), make_design(M)) for M in (Z, X))
+    assert_allclose(here.unit / base.unit, [1.0, 1e150, 1.0, 1.0, 1.0], rtol=1e-5)
+    assert_allclose(here.curvature, base.curvature, rtol=1e-4, atol=1e-5)
+
+
 def test_what_is_common_to_a_group_has_no_unit():
     """Between groups a column may vary by as much as it likes: only pairs inside a group are
     compared.

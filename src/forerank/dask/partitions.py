@@ -22,7 +22,7 @@ from forerank._validation import is_dask
 
 __all__ = ["Partitions", "column_names", "column_of", "column_problem", "delayed_blocks"]
 __all__ += ["matrix_of"]
-__all__ += ["n_columns_of", "refuse_problems", "refuse_split_groups", "single_blocks"]
+__all__ += ["n_columns_of", "numbers_of", "refuse_problems", "refuse_split_groups", "single_blocks"]
 
 A = TypeVar("A")
 
@@ -270,10 +270,23 @@ def column_problem(values: NDArray, name: str) -> str:
     """Why a block of a column is not usable; empty where it is."""
     if values.ndim != 1:
         return f"{name} has {values.ndim} dimensions; one value per row is expected"
-    missing = [v is None or v != v for v in values] if values.dtype == object else values != values
-    if np.any(missing):
+    is_missing = _are_missing(values) if values.dtype == object else values != values
+    if np.any(is_missing):
         return f"{name} has missing values; remove these rows or give them a value"
     return ""
+
+
+def _are_missing(values: NDArray) -> list[bool]:
+    """Which objects are None, NaN, or the missing value of pandas, of which nothing is true."""
+    return [v is None or type(v).__name__ == "NAType" or v != v for v in values.ravel()]
+
+
+def numbers_of(block: Any) -> NDArray[np.float64]:
+    """A block of weights as numbers; NaN where they are missing."""
+    values = column_of(block)
+    if values.dtype == object:
+        values = np.where(_are_missing(values), np.nan, values)
+    return values.astype(np.float64)
 
 
 def refuse_problems(problems: list[str]) -> None:

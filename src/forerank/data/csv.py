@@ -158,10 +158,23 @@ class CsvFile:
                     raise
                 table = read(len(block.text) + 1)  # a row longer than pyarrow's blocks
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
-            raise self._problem(error, block) from None
+            name = self._column_with_fractions(error)
+            if name is None or options.types.get(name) != pa.int64():
+                raise self._problem(error, block) from None
+            # Whole numbers in the first block, by which types are chosen.
+            types = {**options.types, name: pa.float64()}
+            return self._parsed(block, replace(options, types=types))
         if any(_is_bytes(kind) for kind in table.schema.types):
             raise encoding_problem(block.text, block.line)
         return table
+
+    def _column_with_fractions(self, error: Exception) -> str | None:
+        """The column of an error where an integer was expected and there is something else."""
+        pattern = r"In CSV column #(\d+): .*conversion error to int64: [^']*'(.*)'"
+        found = re.search(pattern, first_line(error))
+        if found is None or re.fullmatch(r"\s*[-+]?\d+\s*", found[2]):
+            return None  # an integer that 64 bits do not represent
+        return self.names[int(found[1])]
 
     def _read(self, column: Any, reading: Reading, block: Block, name: str) -> Any:
         """Text as doubles or dates; a string that cannot be read is an error."""

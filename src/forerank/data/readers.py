@@ -41,6 +41,8 @@ __all__ = [
     "read_matrix",
     "read_strings",
     "read_table",
+    "refuse_equal_names",
+    "table_schema",
 ]
 
 # Bytes of the buffer through which a column of a Parquet file is read.
@@ -126,7 +128,8 @@ def iter_table(
     rows : int, default=65536
     types : mapping from names to pyarrow types, optional
         Of the columns of a CSV file. By default they are those of its first block (4 MB), and a
-        later value of another type is an error.
+        later value of another type is an error; whole numbers become doubles in blocks that have
+        fractions.
     allow_empty : bool, default=False
         Whether a file without rows has no frames; by default it is an error.
     """
@@ -213,6 +216,13 @@ def check_columns(path: Any, names: Sequence[str], *wanted: str | None) -> None:
         raise DataFileError(path, f"there is no column {name!r}{hint} The columns are {shown}")
 
 
+def refuse_equal_names(path: Any, names: Sequence[str]) -> None:
+    """An error where several columns have the same name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataFileError(path, f"more than one column is called {twice[0]!r}; rename one")
+
+
 def open_csv(
     path: Any,
     delimiter: str | None = None,
@@ -236,6 +246,14 @@ def iter_batches(
     kind = file_kind(path, format)
     check_readable(path)
     yield from _batches(path, kind, columns, encoding)
+
+
+def table_schema(path: Any, format: str | None = None) -> Any:
+    """The pyarrow schema of a Parquet or Feather file."""
+    kind = file_kind(path, format)
+    check_readable(path)
+    with (_parquet if kind == "parquet" else _feather)(path) as (schema, _):
+        return schema
 
 
 def _table_kind(path: Any, format: str | None, encoding: str | None) -> str:
@@ -323,28 +341,29 @@ def _columnar(path: Any, kind: str, columns: Sequence[str] | None) -> Iterator:
     import pyarrow as pa
 
     with (_parquet if kind == "parquet" else _feather)(path) as (schema, batches):
-        names = list(schema.names)
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise DataFileError(path, f"more than one column is called {twice[0]!r}; rename one")
-        check_columns(path, names, *(columns or []))
+        refuse_equal_names(path, schema.names)
+        names = dict(zip(filled_names(schema.names), schema.names, strict=True))
+        check_columns(path, list(names), *(columns or []))
+        wanted = None
         if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns])
+            wanted = [names[name] for name in columns]
+            schema = pa.schema([schema.field(name) for name in wanted])
         empty = True
-        for batch in batches(columns):
+        for batch in batches(wanted):
             empty = False
-            yield _with_names(batch)
+            yield _with_names(batch, names)
         if empty:
-            yield _with_names(pa.RecordBatch.from_pylist([], schema=schema))
+            yield _with_names(pa.RecordBatch.from_pylist([], schema=schema), names)
 
 
-def _with_names(batch: Any) -> Any:
-    """A batch whose columns all have names."""
+def _with_names(batch: Any, names: Mapping[str, str]) -> Any:
+    """A batch whose columns all have names; `names` are those in the file, by the filled ones."""
     import pyarrow as pa
 
-    names = filled_names(batch.schema.names)
-    same = names == batch.schema.names
-    return batch if same else pa.RecordBatch.from_arrays(batch.columns, names)
+    filled = {in_file: name for name, in_file in names.items()}
+    found = [filled[name] for name in batch.schema.names]
+    same = found == batch.schema.names
+    return batch if same else pa.RecordBatch.from_arrays(batch.columns, found)
 
 
 @contextmanager

@@ -31,13 +31,22 @@ class Labels:
 
     def __init__(self, known: "Labels | None" = None) -> None:
         self.values: dict[Any, int] = {} if known is None else known.values
+        self._is_complete = known is not None
         self._n_groups, self._last = 0, None
         self._hashes: list[NDArray[np.uint64]] = []
 
     def codes(self, labels: NDArray, name: Any) -> NDArray[np.int16]:
         """The class number of each label."""
         found, inverse = np.unique(labels, return_inverse=True)
-        numbers = [self.values.setdefault(value, len(self.values)) for value in found.tolist()]
+        values = found.tolist()
+        if self._is_complete and not self.values.keys() >= set(values):
+            new = next(value for value in values if value not in self.values)
+            raise DataFileError(
+                name,
+                f"the label {new!r} was not there at the first read; a source has the same rows "
+                "each time it is read",
+            )
+        numbers = [self.values.setdefault(value, len(self.values)) for value in values]
         if len(self.values) > _MOST_CLASSES:
             raise DataFileError(
                 name,
@@ -73,9 +82,18 @@ class Labels:
                 "group column",
             )
 
-    def sorted(self) -> tuple[NDArray, NDArray[np.int64]]:
+    def sorted(self, name: Any) -> tuple[NDArray, NDArray[np.int64]]:
         """The classes, sorted, and for each class number its place among them."""
-        classes, order = np.unique(np.array(list(self.values)), return_inverse=True)
+        values = list(self.values)
+        words = [value for value in values if isinstance(value, str)]
+        if words and len(words) < len(values):
+            number = next(value for value in values if not isinstance(value, str))
+            raise DataFileError(
+                name,
+                f"labels are strings in some rows, such as {words[0]!r}, and numbers in others, "
+                f"such as {number!r}; write them in the same way",
+            )
+        classes, order = np.unique(np.array(values), return_inverse=True)
         return classes, order.astype(np.int64)
 
 
@@ -128,7 +146,9 @@ class BlockMaker:
         self._waiting.append(Rows(batch.X, codes, batch.weight, group))
         self._n_rows += n
         size = sum(_size(rows.X) for rows in self._waiting)
-        if size >= self._bytes:
+        # Batches of one group that goes on are not joined again and again.
+        is_one_group = group is not None and self._waiting[0].group[0] == group[-1]  # type: ignore[index]
+        if size >= self._bytes and not is_one_group:
             yield from self._cut(size)
 
     def _cut(self, size: int) -> Iterator[Rows]:
@@ -156,9 +176,10 @@ class BlockMaker:
 
     def _check(self, batch: Batch) -> None:
         entries = batch.X.data if sp.issparse(batch.X) else batch.X
-        if not np.isfinite(entries.sum()) and not np.isfinite(entries).all():
-            row, column = np.argwhere(~np.isfinite(batch.X))[0] if not sp.issparse(batch.X) else (
-                0, 0)  # fmt: skip
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_suspect = not np.isfinite(entries.sum())
+        if is_suspect and not np.isfinite(entries).all():
+            row, column = _first_not_finite(batch.X)
             named = self._columns[column] if column < len(self._columns) else column
             remedy = "fill or remove it"
             if self._can_be_prepared:
@@ -168,8 +189,25 @@ class BlockMaker:
                 f"row {self._n_rows + row + 1:,} has a missing or infinite value in column "
                 f"{named!r}; {remedy}",
             )
-        if batch.weight is not None and not (np.isfinite(batch.weight) & (batch.weight >= 0)).all():
-            raise DataFileError(self._name, "weights must be finite and not negative")
+        if batch.weight is None:
+            return
+        usable = np.isfinite(batch.weight) & (batch.weight >= 0)
+        if not usable.all():
+            k = int(np.argmin(usable))
+            raise DataFileError(
+                self._name,
+                f"row {self._n_rows + k + 1:,} has the weight {batch.weight[k]:g}; weights must be "
+                "finite and not negative (zero leaves a row out)",
+            )
+
+
+def _first_not_finite(X: Any) -> tuple[int, int]:
+    """Row and column of the first value that is missing or infinite."""
+    if not sp.issparse(X):
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        return int(row), int(column)
+    k = int(np.argmin(np.isfinite(X.data)))
+    return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
 def _size(X: Any) -> int:
@@ -216,7 +254,10 @@ class BlockWriter:
         if self._rows is not None:
             if sp.issparse(rows.X):
                 for each in (rows.X.data, rows.X.indices, rows.X.indptr):
-                    np.save(self._rows, each)
+                    # As `np.save` does, whose error for a full disk has no number.
+                    header = np.lib.format.header_data_from_array_1_0(each)
+                    np.lib.format.write_array_header_1_0(self._rows, header)
+                    self._rows.write(each.data)
             else:
                 self._rows.write(np.ascontiguousarray(rows.X).data)
         self._kind = (None if sp.issparse(rows.X) else rows.X.dtype), rows.X.shape[1]

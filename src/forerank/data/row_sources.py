@@ -4,6 +4,7 @@ A source yields `Batch`es: a block of columns as an array in C order, and labels
 labels of its rows. Memory does not grow with the number of rows.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -14,17 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank._text import listed
+from forerank._validation import is_integer
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import to_frame
-from forerank.data.readers import check_columns, csv_types, iter_batches, iter_table
+from forerank.data.readers import (
+    check_columns,
+    csv_types,
+    iter_batches,
+    iter_table,
+    refuse_equal_names,
+    table_schema,
+)
 from forerank.exceptions import DataFileError
 
 __all__ = ["ArraySource", "Batch", "TableSource", "find_files", "known_rows", "open_source"]
 
 # Formats that are read in blocks.
 _STREAMED = ("csv", "tsv", "parquet", "feather")
-# Types of columns whose values float32 has exactly.
-_SINGLE = ("float16", "float32", "int8", "int16", "uint8", "uint16", "bool", "boolean")
+# Types of columns of frames and of files whose values float32 has exactly.
+_SINGLE = {"float16", "float32", "halffloat", "float", "int8", "int16", "uint8", "uint16", "bool"}
+_SINGLE |= {"boolean"}
+# Options of `open_source` that say how the files of a format are read.
+_READING = {"csv": ("delimiter", "encoding", "format"), "tsv": ("encoding", "format")}
 
 
 @dataclass
@@ -39,13 +51,30 @@ class Batch:
 
 def find_files(paths: Any) -> list[Path]:
     """The files of a path, a pattern such as "data/*.parquet", or a list of either, sorted."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    given = [paths] if isinstance(paths, str | Path) else paths
+    if not isinstance(given, list | tuple) or not all(isinstance(p, str | Path) for p in given):
+        raise TypeError(
+            f"Rows are given as {type(paths).__name__}; a path, a pattern such as 'data/*.csv', a "
+            "list of paths, an object with __arrow_c_stream__ or a function that returns one is "
+            "expected. Arrays are fitted in memory, or saved as a .npy file."
+        )
     found: list[Path] = []
     for path in given:
         matches = sorted(glob(str(path))) if not Path(path).exists() else [str(path)]
         if not matches:
             raise DataFileError(path, "there is no such file, and no file matches it as a pattern")
+        if Path(path).is_dir():
+            pattern = str(Path(path) / "*.parquet")
+            raise DataFileError(path, f"this is a directory; give a pattern such as {pattern!r}")
         found += map(Path, matches)
+    if not found:
+        raise ValueError("The list of files is empty; give at least one path.")
+    times = Counter(path.resolve() for path in found)
+    twice = [path for path in found if times[path.resolve()] > 1]
+    if twice:
+        raise DataFileError(
+            twice[0], "the file is given twice, and its rows would count twice; give it once"
+        )
     return found
 
 
@@ -97,17 +126,20 @@ class TableSource:
     ) -> None:
         self._data, self._reading = data, reading
         self.files: list[Path] = data if isinstance(data, list) else []
-        self.name: Any = self.files[0] if self.files else "the stream"
+        self.name: Any = _name_of(self.files) if self.files else "the stream"
         self._special = target, group, weight
+        _refuse_other_names(self.name, columns, drop, target=target, group=group, weight=weight)
         head = self._head()
         names = list(head.columns)
         check_columns(self.name, names, target, group, weight, *(columns or ()), *drop)
         used = {name for name in (target, group, weight, *drop) if name is not None}
-        self.columns = list(columns) if columns else [name for name in names if name not in used]
+        self.columns = [name for name in names if name not in used]
+        if columns is not None:
+            self.columns = list(columns)
         if not self.columns:
             raise DataFileError(self.name, "no column is left for X; add columns")
         self.n_columns_read = len(self.columns)
-        self.dtype = _matrix_type(head[self.columns])
+        self._first_types = head[self.columns].dtypes
         self.words = _words(head[self.columns])
         self.gaps = [name for name in self.columns if head[name].isna().any()]
 
@@ -158,13 +190,24 @@ class TableSource:
         special = [name for name in self._special if name is not None]
         return list(dict.fromkeys([*columns, *special]))
 
+    def _matrix_type(self) -> type:
+        """float32 where it has the values of all columns of all files exactly, else float64."""
+        if any(str(kind).lower() not in _SINGLE for kind in self._first_types):
+            return np.float64
+        for path in self.files[1:]:
+            schema = table_schema(path, self._reading.get("format"))
+            for name in self.columns:
+                if name in schema.names and str(schema.field(name).type) not in _SINGLE:
+                    return np.float64
+        return np.float32
+
     def batches(self) -> Iterator[Batch]:
         """All rows, block by block."""
-        begin = 0
+        begin, dtype = 0, self._matrix_type()
         for frame in self.frames(self.with_special(self.columns)):
-            X: NDArray = np.empty((len(frame), len(self.columns)), dtype=self.dtype)
+            X: NDArray = np.empty((len(frame), len(self.columns)), dtype=dtype)
             for k, name in enumerate(self.columns):
-                X[:, k] = self._numbers(frame[name])
+                X[:, k] = self._numbers(frame[name], dtype)
             yield self.batch(X, frame, begin)
             begin += len(frame)
 
@@ -174,16 +217,19 @@ class TableSource:
         return Batch(
             X,
             self._known(frame[target], "label", begin),
-            None if weight is None else self._numbers(frame[weight]).astype(float),
+            None if weight is None else self._numbers(frame[weight], np.float64),
             None if group is None else self._known(frame[group], "group", begin),
         )
 
-    def _numbers(self, column: Any) -> NDArray:
+    def _numbers(self, column: Any, dtype: type) -> NDArray:
         try:
-            return column.to_numpy(dtype=self.dtype, na_value=np.nan)
+            return column.to_numpy(dtype=dtype, na_value=np.nan)
         except (TypeError, ValueError):
+            remedy = "leave it out with drop, or let open_rows prepare it (prepare=True)"
+            if column.name == self._special[2]:
+                remedy = "give weights as numbers"
             raise DataFileError(
-                self.name, f"the column {column.name!r} has values that are not numbers"
+                self.name, f"the column {column.name!r} has values that are not numbers; {remedy}"
             ) from None
 
     def _known(self, column: Any, what: str, begin: int) -> NDArray:
@@ -201,7 +247,13 @@ def _arrow_frames(data: Any, columns: Sequence[str] | None) -> Iterator[Any]:
     import pyarrow as pa
 
     stream = data() if callable(data) else data
+    if not hasattr(stream, "__arrow_c_stream__"):
+        raise TypeError(
+            f"The function returned {type(stream).__name__}; an object with __arrow_c_stream__ is "
+            "expected, such as an Arrow table or a polars frame."
+        )
     reader = pa.RecordBatchReader.from_stream(stream)
+    refuse_equal_names("the stream", reader.schema.names)
     for batch in reader:
         yield _frame_of(batch if columns is None else batch.select(list(columns)))
 
@@ -224,10 +276,28 @@ def _words(frame: Any) -> list[str]:
     return [name for name in frame.columns if not types.is_numeric_dtype(frame[name].dtype)]
 
 
-def _matrix_type(frame: Any) -> type:
-    """float32 where it has the values of all columns exactly, else float64."""
-    single = all(str(kind).lower() in _SINGLE for kind in frame.dtypes)
-    return np.float32 if single else np.float64
+def _name_of(files: list[Path]) -> Any:
+    """What an error calls files; rows are counted over all of them."""
+    return files[0] if len(files) == 1 else f"{files[0]} to {files[-1].name} ({len(files)} files)"
+
+
+def _refuse_other_names(
+    source: Any, columns: Sequence[str] | None, drop: Sequence[str], **special: Any
+) -> None:
+    """An error where names of columns are not strings, or a column has two uses."""
+    for argument, given in {"columns": columns, "drop": drop}.items():
+        if isinstance(given, str):
+            raise TypeError(f"{argument}={given!r} is a string; give a list of names: [{given!r}].")
+    for argument, name in special.items():
+        if name is not None and not isinstance(name, str):
+            raise TypeError(
+                f"{argument} is of type {type(name).__name__}; the {argument} of a table is the "
+                "name of one of its columns (numbers and arrays are for .npy files)."
+            )
+    for name in columns or ():
+        if name == special["target"] or name in drop:
+            use = "in drop" if name in drop else "the target"
+            raise DataFileError(source, f"the column {name!r} is in columns and {use}; choose one")
 
 
 class ArraySource:
@@ -242,7 +312,7 @@ class ArraySource:
 
     def __init__(self, path: Path, target: Any, group: Any = None, weight: Any = None) -> None:
         check_readable(path)
-        self.files, self.name = [path], path
+        self.files, self.name = [path], path  # files of labels are added
         shape, self.file_type, self.offset = _npy_header(path)
         if len(shape) != 2 or self.file_type not in (np.float32, np.float64):
             raise DataFileError(
@@ -256,7 +326,6 @@ class ArraySource:
             raise DataFileError(
                 path, f"the file is truncated: {path.stat().st_size:,} of {expected:,} bytes"
             )
-        self.dtype = self.file_type.type
         self._special = [self._special_column(each) for each in (target, group, weight)]
         numbers = {each for each in self._special if isinstance(each, int)}
         self.kept = [k for k in range(self.n_file_columns) if k not in numbers]
@@ -266,16 +335,20 @@ class ArraySource:
     def _special_column(self, given: Any) -> Any:
         if given is None:
             return None
-        if isinstance(given, int) and not isinstance(given, bool):
+        if is_integer(given):
             if not 0 <= given < self.n_file_columns:
-                raise DataFileError(self.name, f"there is no column {given}")
-            return given
+                expected = f"a number from 0 to {self.n_file_columns - 1} is expected"
+                raise DataFileError(self.name, f"there is no column {given}; {expected}")
+            return int(given)
         if isinstance(given, str | Path):
-            given = np.load(given, mmap_mode="r")
+            self.files.append(Path(given))
+            given = _mapped(Path(given))
         values = np.asarray(given)
         if values.shape != (self.n_rows,):
             raise DataFileError(
-                self.name, f"{self.n_rows:,} rows, but labels or groups of shape {values.shape}"
+                self.name,
+                f"{self.n_rows:,} rows, but labels, groups or weights of shape {values.shape}; "
+                "give one value per row",
             )
         return values
 
@@ -300,8 +373,26 @@ class ArraySource:
         )  # fmt: skip
         X = block if len(self.kept) == block.shape[1] else block[:, self.kept]
         assert labels is not None
+        for what, values in (("label", labels), ("group", group)):
+            self._refuse_missing(values, what, begin)
         weight = None if weight is None else np.asarray(weight, dtype=float)
         return Batch(X, np.asarray(labels), weight, group)
+
+    def _refuse_missing(self, values: Any, what: str, begin: int) -> None:
+        from pandas import isna
+
+        if values is not None and (missing := isna(values)).any():
+            row = begin + int(np.argmax(missing)) + 1
+            raise DataFileError(self.name, f"the {what} of row {row:,} is missing; remove the row")
+
+
+def _mapped(path: Path) -> NDArray:
+    """The array of a .npy file, mapped into memory."""
+    check_readable(path)
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except ValueError as error:
+        raise DataFileError(path, f"not a .npy file of numbers or strings ({error})") from None
 
 
 def _npy_header(path: Path) -> tuple[tuple[int, ...], np.dtype, int]:
@@ -330,11 +421,16 @@ def open_source(
 ) -> TableSource | ArraySource:
     """The source of rows of files, or of an object with `__arrow_c_stream__`."""
     if hasattr(data, "__arrow_c_stream__") or callable(data):
+        _refuse_options("the stream", reading, (), "an Arrow stream")
+        _refuse_reader(data)
         return TableSource(data, target, group, weight, columns, drop)
     files = find_files(data)
     if any(path.suffix == ".npy" for path in files):
         if len(files) > 1:
             raise DataFileError(files[0], "one .npy file is expected; use Parquet for several")
+        given = {"columns": columns, "drop": drop or None}
+        given = {name: value for name, value in given.items() if value is not None}
+        _refuse_options(files[0], reading | given, (), "a .npy file")
         return ArraySource(files[0], target, group, weight)
     kinds = {file_kind(path, reading.get("format")) for path in files}
     if len(kinds) > 1 or not kinds <= set(_STREAMED):
@@ -343,4 +439,27 @@ def open_source(
             f"files of format {listed(sorted(kinds))} cannot be read block by block together; "
             f"convert them to one of {', '.join(_STREAMED)} or npy",
         )
+    (kind,) = kinds
+    _refuse_options(files[0], reading, _READING.get(kind, ("format",)), f"a {kind} file")
     return TableSource(files, target, group, weight, columns, drop, **reading)
+
+
+def _refuse_options(
+    source: Any, given: Mapping[str, Any], allowed: Sequence[str], kind: str
+) -> None:
+    """An error for an option that rows of this kind do not have."""
+    for name in given:
+        if name not in allowed:
+            raise DataFileError(source, f"{name} does not apply to {kind}; omit it")
+
+
+def _refuse_reader(data: Any) -> None:
+    """An error for a stream that is empty after it was read once."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        raise DataFileError(
+            "the stream",
+            "a RecordBatchReader can be read only once; give its table, or a function that opens "
+            "the stream",
+        )

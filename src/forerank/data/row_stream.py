@@ -8,7 +8,7 @@ room for a spool, the sources are read again at every pass.
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from forerank._text import counted
 from forerank._typing import Vector
+from forerank._validation import SAFE_WEIGHTS
 from forerank.data.prefetch import prefetched
 from forerank.data.prepared_source import prepared
 from forerank.data.row_blocks import BlockMaker, BlockReader, BlockWriter, Labels
@@ -59,7 +60,7 @@ def parse_bytes(size: int | str) -> int:
     unit = text[len(digits) :].strip()
     try:
         n_bytes = int(float(digits) * _UNITS[unit])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         raise ValueError(f"{size!r} is not a size in bytes; give one such as '4GB'.") from None
     if n_bytes < 10**6:
         raise ValueError(f"{size!r} is too little memory; give at least 1MB.")
@@ -80,7 +81,10 @@ class Scan:
         Of the columns, by class.
     sample : Rows
     n_groups, n_unpaired_groups, n_unpaired_rows : int
-        Number of groups, of those with one class only, and of the rows of the latter.
+        Number of groups, of those without rows of two classes that have a weight, and of the rows
+        of the latter.
+    weight_unit : float
+        By which all weights were divided: very large or small ones, whose products would overflow.
     """
 
     classes: NDArray
@@ -90,6 +94,7 @@ class Scan:
     n_groups: int
     n_unpaired_groups: int
     n_unpaired_rows: int
+    weight_unit: float = 1.0
 
     @property
     def n_rows(self) -> int:
@@ -241,12 +246,14 @@ class RowStream:
         moments: ColumnMoments | None = None
         sample: RowSample | None = None
         n_groups = n_unpaired = n_unpaired_rows = 0
+        largest = 0.0
         progress = _Progress(self._say, "scan", self._source.n_rows)
         for rows in self._blocks(labels):
             if sample is None:
                 sample = self._new_sample(rows.X)
             moments = self._with_moments(moments, rows, len(labels.values))
             sample.add(rows.X, rows.codes, rows.weight, rows.group)
+            largest = max(largest, 1.0 if rows.weight is None else float(rows.weight.max()))
             if rows.group is not None:
                 counts = _unpaired_groups(rows)
                 n_groups += counts[0]
@@ -258,12 +265,16 @@ class RowStream:
             raise DataFileError(self._source.name, "there are no rows")
         labels.refuse_split_groups(self._source.name)
         self._write(None)
-        classes, order = labels.sorted()
-        by_class = np.argsort(order)
-        moments = _permuted(moments, by_class)
+        classes, order = labels.sorted(self._source.name)
+        moments = moments.in_order(np.argsort(order))
+        unit = largest if not SAFE_WEIGHTS[0] < largest < SAFE_WEIGHTS[1] and largest else 1.0
+        moments = moments.scaled(np.full(classes.size, 1.0 / unit))
         drawn = sample.rows(order, moments.weight)
+        if self.grouped and drawn.weight is not None:
+            drawn = replace(drawn, weight=drawn.weight / unit)
         self._labels = labels
-        return Scan(classes, order, moments, drawn, n_groups, n_unpaired, n_unpaired_rows)
+        self.check_unchanged()
+        return Scan(classes, order, moments, drawn, n_groups, n_unpaired, n_unpaired_rows, unit)
 
     def _new_sample(self, X: Any) -> RowSample:
         per_row = max(X.shape[1], 1) * X.dtype.itemsize
@@ -280,7 +291,7 @@ class RowStream:
             moments = part_moments(rows, about, n_classes)
             return moments
         new = part_moments(rows, moments.about, n_classes)
-        return _padded(moments, n_classes) + new
+        return moments.with_classes(n_classes) + new
 
     def _new_writer(self) -> BlockWriter | None:
         """The writer of a spool; None where there is no room for one."""
@@ -335,7 +346,10 @@ class RowStream:
             n_rows += rows.n_rows
             self.bytes_read += _n_bytes(rows.X)
             progress.add(rows)
-            yield Rows(rows.X, scan.order[rows.codes], rows.weight, rows.group)
+            weight = rows.weight
+            if weight is not None and scan.weight_unit != 1.0:
+                weight = weight / scan.weight_unit
+            yield Rows(rows.X, scan.order[rows.codes], weight, rows.group)
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, _CHANGED)
 
@@ -379,38 +393,18 @@ def _n_bytes(X: Any) -> int:
 
 
 def _unpaired_groups(rows: Rows) -> tuple[int, int, int]:
-    """Number of groups of a block, of those with one class, and of the rows of the latter."""
+    """Number of groups of a block, of those without rows of two classes that have a weight, and of
+    the rows of the latter.
+    """
     assert rows.group is not None
     first = np.flatnonzero(np.diff(rows.group, prepend=rows.group[0] - 1) != 0)
-    lowest = np.minimum.reduceat(rows.codes, first)
-    alone = lowest == np.maximum.reduceat(rows.codes, first)
+    lowest = highest = rows.codes
+    if rows.weight is not None:
+        lowest = np.where(rows.weight > 0.0, rows.codes, np.iinfo(rows.codes.dtype).max)
+        highest = np.where(rows.weight > 0.0, rows.codes, -1)
+    alone = np.minimum.reduceat(lowest, first) >= np.maximum.reduceat(highest, first)
     sizes = np.diff(np.append(first, rows.n_rows))
     return first.size, int(alone.sum()), int(sizes[alone].sum())
-
-
-def _padded(moments: ColumnMoments, n_classes: int) -> ColumnMoments:
-    """The moments with zeros for classes that came later."""
-    more = n_classes - moments.weight.size
-    if not more:
-        return moments
-    first, second, stored = (
-        np.pad(each, ((0, more), (0, 0)))
-        for each in (moments.first, moments.second, moments.stored)
-    )
-    weight = np.pad(moments.weight, (0, more))
-    return ColumnMoments(moments.about, weight, first, second, stored, moments.n_rows)
-
-
-def _permuted(moments: ColumnMoments, classes: NDArray) -> ColumnMoments:
-    """The moments of the classes in this order."""
-    return ColumnMoments(
-        moments.about,
-        moments.weight[classes],
-        moments.first[classes],
-        moments.second[classes],
-        moments.stored[classes],
-        moments.n_rows,
-    )
 
 
 def open_rows(

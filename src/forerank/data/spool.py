@@ -27,7 +27,7 @@ class SpoolDirectory:
         _remove_abandoned(root)
         name = f"{_PREFIX}-{_host()}-{os.getpid()}-"
         self.path = Path(tempfile.mkdtemp(prefix=name, dir=root))
-        self._finalize = finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._finalize = finalize(self, _remove, self.path, os.getpid())
 
     def free_bytes(self) -> int:
         """Room on its disk."""
@@ -36,6 +36,12 @@ class SpoolDirectory:
     def close(self) -> None:
         """Remove the directory."""
         self._finalize()
+
+
+def _remove(path: Path, process: int) -> None:
+    """Remove the directory of a process; not in a copy of it by fork, which ends earlier."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_abandoned(root: Path) -> None:

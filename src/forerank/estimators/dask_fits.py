@@ -24,6 +24,7 @@ from forerank.dask.partitions import (
     column_problem,
     matrix_of,
     n_columns_of,
+    numbers_of,
     refuse_problems,
     refuse_split_groups,
 )
@@ -36,6 +37,7 @@ from forerank.estimators.part_fits import (
 )
 from forerank.metrics.validation import number_groups
 from forerank.objectives.part_columns import ColumnMoments, part_moments
+from forerank.objectives.part_rows import part_group_counts
 from forerank.objectives.parts import PairParts, Rows
 from forerank.solvers.path import Solve
 
@@ -146,15 +148,23 @@ def _count_labels(_: None, y: Any, weight: Any, qid: Any) -> _LabelCounts:
     labels, counts = np.unique(values, return_counts=True)
     largest = 1.0
     if weight is not None:
-        w = column_of(weight).astype(np.float64)
-        if not np.all((w >= 0.0) & (w < np.inf)):
-            problem = "sample_weight must be finite and not negative. Use zero to exclude a row"
-        largest = float(w.max(initial=0.0))
+        largest, problem = _largest_weight(weight)
     groups = nothing
     if qid is not None:
         problem = problem or column_problem(column_of(qid), "qid")
         groups = nothing if problem else np.unique(column_of(qid))
     return _LabelCounts(labels, counts, largest, groups, problem)
+
+
+def _largest_weight(weight: Any) -> tuple[float, str]:
+    """The largest weight of a partition, and why its weights are not usable."""
+    try:
+        w = numbers_of(weight)
+    except (TypeError, ValueError):
+        return 0.0, "sample_weight has values that are not numbers"
+    if not np.all((w >= 0.0) & (w < np.inf)):
+        return 0.0, "sample_weight must be finite and not negative. Use zero to exclude a row"
+    return float(w.max(initial=0.0)), ""
 
 
 def _size_problem(values: NDArray, weight: Any, qid: Any) -> str:
@@ -202,7 +212,7 @@ class _Reader:
     def rows(self, X: Any, y: Any, weight: Any, qid: Any) -> Rows:
         matrix, labels = matrix_of(X), column_of(y)
         codes = np.searchsorted(self.classes, labels).astype(np.int64)
-        w = None if weight is None else column_of(weight).astype(np.float64) / self.weight_unit
+        w = None if weight is None else numbers_of(weight) / self.weight_unit
         group = None
         if qid is not None:
             n = labels.size
@@ -224,7 +234,7 @@ class _Part(NamedTuple):
 
     moments: ColumnMoments | None
     sample: Rows | None
-    groups: tuple[int, int, int] = (0, 0, 0)
+    groups: Any = (0, 0, 0)
     problem: str = ""
 
 
@@ -249,7 +259,7 @@ def _scan_part(
     if problem := _matrix_problem(rows.X, n_columns):
         return _Part(None, None, problem=problem)
     moments = part_moments(rows, _column_means(rows.X), reader.classes.size)
-    groups = (0, 0, 0) if parts is None else _group_counts(rows, parts)
+    groups = (0, 0, 0) if parts is None else part_group_counts(rows, parts)
     return _Part(moments, _drawn(rows, share, number), groups)
 
 
@@ -273,19 +283,6 @@ def _drawn(rows: Rows, share: Vector, number: int) -> Rows:
         None if rows.weight is None else rows.weight[kept],
         None if rows.group is None else rows.group[kept],
     )
-
-
-def _group_counts(rows: Rows, parts: PairParts) -> tuple[int, int, int]:
-    """Numbers of groups, of those without a pair, and of the rows of the latter."""
-    if rows.group is None or rows.n_rows == 0:
-        return 0, 0, 0
-    paired = np.zeros(int(rows.group.max()) + 1, dtype=bool)
-    weighted = rows.weighted()
-    objective = parts.objective(weighted) if weighted.n_rows else None
-    if objective is not None and weighted.group is not None:
-        paired[weighted.group[objective.blocks.rows]] = True
-    unpaired_rows = int(np.count_nonzero(~paired[rows.group]))
-    return paired.size, int(np.count_nonzero(~paired)), unpaired_rows
 
 
 def _column_means(X: Any) -> Vector:

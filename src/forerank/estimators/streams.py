@@ -1,5 +1,7 @@
 """Fits of the linear rankers on rows that are read block by block (`forerank.open_rows`)."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from forerank.estimators.part_fits import (
     prepare_part_points,
     refuse_other_columns,
 )
+from forerank.objectives.part_rows import PairParts, part_group_counts
 from forerank.solvers.path import Solve
 
 __all__ = ["is_stream", "prepare_stream_pairs", "prepare_stream_points", "refuse_stream"]
@@ -50,11 +53,27 @@ def _read(ranker: Any, rows: Any, *given: Any) -> Any:
 def prepare_stream_pairs(ranker: Any, rows: Any, *given: Any) -> Solve:
     """A function that fits a ranker on all pairs of streamed rows at its present alpha."""
     scan = _read(ranker, rows, *given)
+    if rows.grouped and scan.classes.size > 1:
+        scan = _with_group_counts(ranker, rows, scan)
     # Rows with few stored entries would be added to sums of all columns.
     one_pass = not issparse(scan.sample.X)
     return prepare_part_pairs(
         ranker, scan, rows.over_parts, grouped=rows.grouped, one_pass=one_pass
     )
+
+
+def _with_group_counts(ranker: Any, rows: Any, scan: Any) -> Any:
+    """The scan with the numbers of groups without a pair; a pass over the rows where there are
+    classes without an edge between them, of which the scan does not know.
+    """
+    edges = ranker._edges()
+    parts = PairParts(ranker.loss, scan.classes.size, None if edges is None else tuple(edges))
+    unordered = {frozenset(edge) for edge in parts.all_edges()}
+    if 2 * len(unordered) == scan.classes.size * (scan.classes.size - 1):
+        return scan
+    counts = rows.over_parts(partial(part_group_counts, parts=parts)).tolist()
+    names = ("n_groups", "n_unpaired_groups", "n_unpaired_rows")
+    return replace(scan, **dict(zip(names, counts, strict=True)))
 
 
 def prepare_stream_points(ranker: Any, rows: Any, *given: Any) -> Solve:

@@ -92,6 +92,7 @@ class AllPairs:
 
     def at(self, s: Vector) -> Linearization:
         """Value, gradient and curvature at the scores s. Cost: N log N (hinges) or N (others)."""
+        s = np.asarray(s, dtype=float)
         if self._is_equal(s):
             return EqualScorePairs(self.blocks, self.loss)
         return _PAIR_SUMS[type(self.loss)](self.blocks, s, self.loss)

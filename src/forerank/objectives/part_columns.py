@@ -7,6 +7,7 @@ zero weights, to which certificates are relative, needs no further pass.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forerank._typing import Vector
 from forerank.design import make_design
@@ -61,6 +62,22 @@ class ColumnMoments:
             self.stored * f,
             self.n_rows,
         )
+
+    def with_classes(self, n_classes: int) -> "ColumnMoments":
+        """The moments with zeros for classes that came later."""
+        more = n_classes - self.weight.size
+        if not more:
+            return self
+        first, second, stored = (
+            np.pad(each, ((0, more), (0, 0))) for each in (self.first, self.second, self.stored)
+        )
+        weight = np.pad(self.weight, (0, more))
+        return ColumnMoments(self.about, weight, first, second, stored, self.n_rows)
+
+    def in_order(self, classes: NDArray[np.integer]) -> "ColumnMoments":
+        """The moments of the classes in this order."""
+        first, second, stored = (each[classes] for each in (self.first, self.second, self.stored))
+        return ColumnMoments(self.about, self.weight[classes], first, second, stored, self.n_rows)
 
     @property
     def is_sparse(self) -> bool:

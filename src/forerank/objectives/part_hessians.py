@@ -101,8 +101,10 @@ class _PairBins:
         slope = get_loss(parts.loss).slope
         weight, sums = totals
         centres = sums / np.where(weight > 0.0, weight, 1.0)
-        inner = np.diff(limits)
+        # One limit where all scores of the sample are equal.
+        inner = np.diff(limits) if limits.size > 1 else np.zeros(1)
         width = np.maximum(np.concatenate([inner[:1], inner, inner[-1:]]), _LEAST_WIDTH)
+        width = width[: limits.size + 1]
         spread = np.add.outer(width, width)
         self.kernels, curvature, self.total = {}, np.zeros(weight.shape), 0.0
         for u, v in parts.all_edges():

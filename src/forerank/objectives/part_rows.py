@@ -10,7 +10,7 @@ from forerank.design import Design, make_design, standardise
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.pointwise import Pointwise
 
-__all__ = ["PairParts", "Parts", "Point", "PointParts", "Rows"]
+__all__ = ["PairParts", "Parts", "Point", "PointParts", "Rows", "part_group_counts"]
 
 
 @dataclass(frozen=True)
@@ -118,3 +118,16 @@ class PointParts:
 
 
 Parts = PairParts | PointParts
+
+
+def part_group_counts(rows: Rows, parts: PairParts) -> NDArray[np.int64]:
+    """Numbers of groups of a part, of those without a pair, and of the rows of the latter."""
+    if rows.group is None or rows.n_rows == 0:
+        return np.zeros(3, dtype=np.int64)
+    group = np.unique(rows.group, return_inverse=True)[1]
+    paired = np.zeros(int(group.max()) + 1, dtype=bool)
+    weighted = Rows(rows.X, rows.codes, rows.weight, group).weighted()
+    objective = parts.objective(weighted) if weighted.n_rows else None
+    if objective is not None and weighted.group is not None:
+        paired[weighted.group[objective.blocks.rows]] = True
+    return np.array([paired.size, np.count_nonzero(~paired), np.count_nonzero(~paired[group])])

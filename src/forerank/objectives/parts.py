@@ -373,7 +373,8 @@ def evaluate(
     if enough is None or parts.loss == "hinge":
         tables = over_parts(partial(part_tables, point=point, parts=parts))
     else:
-        bits = _node_bits(accuracy / np.sqrt(second_moment))
+        # Columns that are all constant have no second moment.
+        bits = _node_bits(accuracy / np.sqrt(second_moment) if second_moment > 0.0 else np.inf)
         both = over_parts(partial(part_tables_and_nodes, point=point, parts=parts, bits=bits))
         tables, nodes = with_equal_cells(both.first), both.second
         nodes = None if nodes.overflows else nodes.at_bits(getattr(tables[0], "bits", nodes.bits))

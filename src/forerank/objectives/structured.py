@@ -129,8 +129,8 @@ class RankWeightedHinge:
             self._shares_of_sums = self._weights(np.arange(self._total + 1.0), self._total)
 
     def at(self, s: Vector) -> _Linearization:
-        """Value and subgradient at the scores s. Cost: a sort of the negatives with a weight, and a
-        search per positive.
+        """Value and subgradient at the scores s. Cost: a sort of the negatives with a weight, one
+        of the positives, and a pass over both.
         """
         negative = s[self._negatives]
         if self._equal:

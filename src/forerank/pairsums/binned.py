@@ -101,7 +101,8 @@ def _find_bins(t, w, split, limits, lowest, highest, bins, totals):  # type: ign
             b += 1
         first[k] = b
     for e in range(t.size):
-        b = first[np.intp((t[e] - lowest) * scale)]
+        x = (t[e] - lowest) * scale
+        b = first[np.intp(x)] if 0.0 <= x <= 1023.0 else 0  # not a number, or an infinite scale
         while b < limits.size and limits[b] < t[e]:
             b += 1
         if e >= split:

@@ -8,7 +8,8 @@ m_ij = 1 - (s_i - s_j) > 0. Everything follows from three sums over these active
 With z = s_i for upper rows and z = s_j + 1 for lower ones, m_ij = z_j - z_i: the active rows are
 those with a larger z. In one pass over all rows in descending order of z the active set only grows,
 and every m_ij grows by the same step, so the sums are updated by adding non-negative terms, without
-cancellation for scores of any size. A pass in ascending order has those of the lower rows.
+cancellation for scores of any size. A pass in ascending order has those of the lower rows. Adding 1
+to s_j rounds it by no more than scores of its size are rounded by themselves.
 
     hinge            sum_ij w_i w_j m_ij    = sum_i w_i M1_i    slope at i: -w_i M0_i
     squared hinge    sum_ij w_i w_j m_ij^2  = sum_i w_i M2_i    slope at i: -2 w_i M1_i
@@ -200,6 +201,7 @@ class HingePairs:
     def __init__(
         self, blocks: PairBlocks, s: Vector, degree: Literal[1, 2], margin: float = 1.0
     ) -> None:
+        s = np.asarray(s, dtype=float)
         z = s[blocks.rows]
         z += np.where(blocks.is_upper, 0.0, margin)
         order = _sorted_entries(blocks, z)

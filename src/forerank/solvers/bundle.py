@@ -29,7 +29,8 @@ __all__ = ["bundle"]
 
 # Position of the next plane between the best point (0) and the minimiser of the model (1).
 _PLANE_POSITION = 0.1
-# Of the line search: accuracy relative to the step, longest step, and most evaluations.
+# Of the line search: accuracy relative to the step, step from which it is not doubled, and most
+# evaluations between two steps.
 _STEP_ACCURACY, _LONGEST_STEP, _MOST_TRIALS = 0.1, 1e3, 20
 
 

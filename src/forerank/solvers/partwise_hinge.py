@@ -44,7 +44,10 @@ _WIDTH_FACTORS = (0.125, 0.5)
 # Width of the first stage over all rows, in errors of the scores of a fit on m rows,
 # which are sqrt(d / m) of their deviation.
 _ERRORS = 1.0
-# Steps of a line search for which one pass has the objective.
+# Length of the first step of a line search, relative to that of the weights or to one margin: with
+# no row on the parabola and a tiny penalty, directions are a million times as long.
+_LONGEST_STEP = 8.0
+# Steps of a line search, relative to the first, for which one pass has the objective.
 _STEPS = 2.0 ** -np.arange(1.0, 21.0)
 # Accuracy of the quadratic programme of the bound, relative to the tolerance.
 _BOUND_ACCURACY = 0.02
@@ -183,7 +186,12 @@ class _HingeIterations(PartIterations):
         """The Hessian over all rows where the evaluation has it, else that over the sample."""
         if here.hessian is None:
             return self._metric(w)
-        return Metric(here.hessian.copy(), np.zeros(w.size), self._penalty)
+        least = np.zeros(w.size)
+        if self._problem.intercept:
+            # Beyond the margin of all rows of a class there is a slope and no curvature: a step of
+            # one margin then, in place of one as long as the gradient.
+            least[-1] = abs(here.gradient[-1])
+        return Metric(here.hessian.copy(), least, self._penalty)
 
     def _state(self) -> dict[str, Any]:
         """The stage, the best point and the planes, for a checkpoint."""
@@ -199,7 +207,9 @@ class _HingeIterations(PartIterations):
         metric = self._metric_of(saved)
         here = self._evaluate_at(saved.w, width_of_pass)
         if width_of_pass > self._width:
-            here = here.narrower(self._width)  # type: ignore[misc, assignment]
+            # None where the pass did not sum the rows on nodes, as on Dask collections.
+            found = None if here.narrower is None else here.narrower(self._width)
+            here = self._evaluate_at(saved.w, self._width) if found is None else found
         known = here if np.array_equal(best.w, saved.w) else HingeEvaluation(np.inf, best.w)
         self._after_evaluation(self._to_columns(best.w), None, self._point(best.w), known)
         return saved.w, here, metric
@@ -252,27 +262,37 @@ class _HingeIterations(PartIterations):
         problem, parts = self._problem, self._problem.parts
         if isinstance(parts, PairParts) and not parts.grouped:
             return super()._line_search(w, p, value, slope)  # type: ignore[return-value]
-        there = self._evaluate(w + p)
-        if self._value(w + p, there) <= value + 1e-4 * slope:
-            return 1.0, there
+        length = _LONGEST_STEP * max(float(np.linalg.norm(w)), 1.0)
+        first = min(1.0, length / float(np.linalg.norm(p)))
+        there = self._evaluate(w + first * p)
+        if self._value(w + first * p, there) <= value + 1e-4 * first * slope:
+            return first, there
+        steps = first * _STEPS
         task = partial(
-            part_line, point=self._point(w), parts=parts, width=self._width, p=p, steps=_STEPS
+            part_line, point=self._point(w), parts=parts, width=self._width, p=p, steps=steps
         )
         values = problem.over_parts(task) / there.total
-        values += 0.5 * np.array([self._penalty @ (w + step * p) ** 2 for step in _STEPS])
-        step = float(_STEPS[np.argmin(values)])
+        values += 0.5 * np.array([self._penalty @ (w + step * p) ** 2 for step in steps])
+        step = float(steps[np.argmin(values)])
         if not values.min() < value:
             return None
         return step, self._evaluate(w + step * p)
 
     def _is_small(self, gradient: Vector) -> bool:
-        """Whether the gradient is a small part of the gap."""
+        """Whether the gradient is a small part of the gap; along the intercept, which has no
+        penalty, for a step of one margin.
+        """
         d = self._unit.size - self._problem.intercept
         left = gap_bound(gradient[:d], self._penalty[:d], np.inf)
+        left = max(left, float(np.abs(gradient[d:]).sum()))
         return left <= _SHARE_OF_GAP * self._best.gap * self._best.value
 
     def _reduce_width(self, here: HingeEvaluation) -> bool:
-        """Begin the next stage; False where the width is the smallest."""
+        """Begin the next stage; False where the width is the smallest, or the last evaluations have
+        reduced the gap to the tolerance.
+        """
+        if self._best.gap <= self._tol:
+            return False
         least, most = _WIDTH_FACTORS
         factor = np.clip(np.sqrt(0.5 * self._tol / self._best.gap), least, most)
         width = self._width * 2.0 ** np.floor(np.log2(factor))

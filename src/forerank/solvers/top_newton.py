@@ -55,6 +55,11 @@ _LEAST_WIDTH = 1e-9
 _PROXIMAL_SHARE = 0.2
 # Most halvings of a step.
 _MOST_HALVINGS = 40
+# Iterations in which the gap has to fall to this share of what it was, and the share of iterations
+# that is left to cutting planes in any case, one in so many. With columns of large numbers even the
+# lowest damping may be far above the penalty, and steps back to small weights are short.
+_CHECKED_EVERY, _LEAST_PROGRESS = 40, 0.5
+_LEFT_TO_PLANES = 10
 
 
 def _is_affordable(top: Top, design: Design) -> bool:
@@ -86,12 +91,12 @@ def working_set_newton(
     """
     progress = progress or Progress()
 
-    def solve() -> SolverResult:
+    def solve(n: int = max_iter - max_iter // _LEFT_TO_PLANES) -> SolverResult:
         solver = _WorkingSetNewton(top, design, alpha, l1, tol)
-        return solver.run(start, start_dual, max_iter, progress)
+        return solver.run(start, start_dual, n, progress)
 
     if l1 > 0.0:
-        return solve()
+        return solve(max_iter)
     limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
     return with_cutting_planes(solve, top, design, alpha, start=start, **limits)
 
@@ -125,7 +130,7 @@ class _WorkingSetNewton:
         if start_dual is not None:
             self.start_from_dual(start_dual, working)
         point = self.point(w, scores)
-        best, best_value = point, np.inf
+        best, best_value, last_left = point, np.inf, np.inf
         for iteration in range(max_iter + 1):
             value = top.value_at(point.s) + self.penalty(point.w)
             if value < best_value:
@@ -134,6 +139,11 @@ class _WorkingSetNewton:
             progress.record(best.w, design.n_rows, best_value, gap)
             if gap <= self.tol or iteration == max_iter:
                 break
+            if iteration % _CHECKED_EVERY == 0 and self.l1 == 0.0:
+                left = best_value - self.bound
+                if left > _LEAST_PROGRESS * last_left:  # cutting planes take over
+                    break
+                last_left = left
             new = self.step(point, working)
             loss = self.loss
             if new is None and not (isinstance(loss, ProximalHinge) and loss.width >= _LEAST_WIDTH):

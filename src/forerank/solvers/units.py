@@ -248,7 +248,8 @@ def _of_curvature(
 def _covariance(design: Design, share: Vector, mean: Vector) -> Vector:
     """The mean of (x - mean)(x - mean)^T over the rows with these shares, whose mean is known."""
     covariance = design.weighted_gram(share) - np.outer(mean, mean)
-    if np.any(mean**2 > _LARGEST_MEAN**2 * np.diagonal(covariance)):
+    # Also where a square overflows, and the difference of two is not a number.
+    if not np.all(mean**2 <= _LARGEST_MEAN**2 * np.diagonal(covariance)):
         return standardise(design, mean, np.ones(mean.size)).gram_of_blocks(share)
     return covariance
 
