@@ -1,5 +1,6 @@
 """What the pages of reproductions are made of: claims with verdicts, tables, figures, numbers."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,32 +24,51 @@ stopping is that of `scripts/reviews-stopping`, with the same options.
 TIMES = """Times are processor seconds of one thread, so that other work on the machine does not
 count; published times are those of the paper's machine."""
 
+# Cases of a group in which a claim fails, up to which a verdict names them.
+FEW_CASES = 2
+
 
 @dataclass(frozen=True)
 class Claim:
     """A claim of a paper with its place, what is seen here, and whether it holds.
 
-    `holds` may have a value for each case, such as a data set; None: too little was run to say.
+    `holds` may have a value for each case, such as a data set, or for pairs of a group and a case,
+    which are listed by group; None: too little was run to say.
     """
 
     where: str
     text: str
     found: str
-    holds: bool | Mapping[str, bool] | None
+    holds: bool | Mapping[Any, bool] | None
 
     @property
     def verdict(self) -> str:
         if not isinstance(self.holds, Mapping):
             return {True: "yes", False: "NO", None: "cannot be said"}[self.holds]
-        fails = [case for case, held in self.holds.items() if not held]
+        n_cases, n_fails = len(self.holds), list(self.holds.values()).count(False)
         if not self.holds:
             return "cannot be said"
-        if not fails:
-            return f"yes, on all {len(self.holds)}" if len(self.holds) > 1 else "yes"
-        if len(fails) == len(self.holds):
-            return f"NO, on none of {len(fails)}" if len(fails) > 1 else "NO"
-        share = f"on {len(self.holds) - len(fails)} of {len(self.holds)}"
-        return f"{share}; NOT on {'; '.join(fails)}"
+        if not n_fails:
+            return f"yes, on all {n_cases}" if n_cases > 1 else "yes"
+        if n_fails == n_cases:
+            return f"NO, on none of {n_fails}" if n_fails > 1 else "NO"
+        return f"on {n_cases - n_fails} of {n_cases}; NOT on {_failing(self.holds)}"
+
+
+def _failing(holds: Mapping[Any, bool]) -> str:
+    """The cases that fail; of pairs of a group and a case the group, with its cases if few fail,
+    and with their number otherwise.
+    """
+    groups: dict[str, list[str]] = {}
+    for case, held in holds.items():
+        group, name = case if isinstance(case, tuple) else (case, "")
+        groups.setdefault(group, []).extend([] if held else [name])
+    sizes = Counter(case[0] for case in holds if isinstance(case, tuple))
+    parts = []
+    for group, fails in groups.items():
+        some = f"{len(fails)} of {sizes[group]}" if len(fails) > FEW_CASES else ", ".join(fails)
+        parts += [f"{group} ({some})" if some else group] if fails else []
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)

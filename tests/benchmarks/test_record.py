@@ -81,6 +81,11 @@ def test_other_settings_are_refused(tmp_path):
         ({"a": True, "b": True}, "yes, on all 2"),
         ({"a": True, "b": False}, "on 1 of 2; NOT on b"),
         ({"a": False, "b": False}, "NO, on none of 2"),
+        ({("a", "x"): True, ("a", "y"): False, ("b", "x"): True}, "on 2 of 3; NOT on a (y)"),
+        (
+            {(group, k): group == "a" for group in "abc" for k in "wxyz"[: 2 + 2 * (group == "c")]},
+            "on 2 of 8; NOT on b (w, x); c (4 of 4)",
+        ),
     ],
 )
 def test_verdicts(holds, verdict):
