@@ -154,7 +154,7 @@ PUBLIC = {
     """,
     "forerank.losses": """
         DirectLogistic ERFC_SCALE ErfcLogistic Exponential Hinge Logistic Loss
-        SmoothedHinge Squared SquaredHinge get_loss
+        SmoothedHinge Squared SquaredHinge get_loss logistic_kernel logistic_rows
     """,
     "forerank.graphs": """
         GRAPHS bipartite chain check_edges lowest_first numbered_edges one_against_rest

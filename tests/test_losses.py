@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
 
-from forerank.losses import ErfcLogistic, SmoothedHinge, get_loss
+from forerank._kernels import compiled
+from forerank.losses import ErfcLogistic, SmoothedHinge, get_loss, logistic_kernel, logistic_rows
 
 LOSSES = [
     *map(get_loss, ("exponential", "hinge", "logistic", "squared", "squared_hinge")),
@@ -71,3 +73,56 @@ def test_unknown_loss_names_the_choices():
         get_loss("absolute")
     with pytest.raises(ValueError, match="width must be positive"):
         SmoothedHinge(0.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_rows_with_labels_are_margins_with_signs(loss):
+    s = np.linspace(-3.0, 3.0, 50)
+    positive = np.arange(50) % 3 == 0
+    sign = np.where(positive, 1.0, -1.0)
+    value, slope = loss.of_labels(s, positive)
+    assert_allclose(value, loss.value(sign * s), rtol=1e-13, atol=1e-15)
+    assert_allclose(slope, sign * loss.slope(sign * s), rtol=1e-13, atol=1e-15)
+
+
+# From equal scores to where exp(-t) is the smallest normal number.
+WIDE_MARGINS = np.concatenate(
+    [[0.0, 1e-300, 1e-12], np.geomspace(1e-8, 1.0, 50), np.linspace(1.0, 708.0, 3001)]
+)
+WIDE_MARGINS = np.concatenate([-WIDE_MARGINS[::-1], WIDE_MARGINS])
+PEERS = (
+    lambda t: np.logaddexp(0.0, -t),
+    lambda t: -expit(-t),
+    lambda t: expit(t) * expit(-t),
+)
+
+
+def derivative(t, order):
+    out = np.empty(t.size)
+    logistic_rows(t, order, out)
+    return out
+
+
+@compiled
+def single(t):
+    return logistic_kernel(t)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+class TestLogisticKernel:
+    def test_a_few_units_in_the_last_place_from_scipy(self, order):
+        assert_allclose(
+            derivative(WIDE_MARGINS, order), PEERS[order](WIDE_MARGINS), rtol=2e-15, atol=1e-307
+        )
+
+    def test_one_margin_at_a_time(self, order):
+        rows = [single(t)[order] for t in WIDE_MARGINS[::50]]
+        assert_allclose(derivative(WIDE_MARGINS[::50], order), rows, rtol=1e-15)
+
+    def test_beyond_the_range_of_exp(self, order):
+        t = np.array([-np.inf, -1e300, -709.0, 709.0, 1e300, np.inf])
+        expected = ([np.inf, 1e300, 709.0, 0, 0, 0], [-1, -1, -1, 0, 0, 0], [0.0] * 6)[order]
+        assert_allclose(derivative(t, order), expected, atol=1e-307)
+
+    def test_nan_stays(self, order):
+        assert np.isnan(derivative(np.array([np.nan]), order)).all()

@@ -12,8 +12,8 @@ from numba import njit
 from rich.console import Console
 from rich.table import Table
 
+from forerank.losses import logistic_kernel
 from forerank.pairsums import HingePairs, LogisticPairs, PairBlocks
-from forerank.pairsums.logistic_grid import logistic_kernel
 
 
 @njit(cache=True, nogil=True)

@@ -32,13 +32,16 @@ with b = -v:
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from math import factorial
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.polynomial import chebyshev, polynomial
 from numpy.typing import ArrayLike
-from scipy.special import erfc, erfcinv, expit, xlogy
+from scipy.special import erfc, erfcinv, xlogy
 
-from forerank._typing import Vector
+from forerank._kernels import compiled
+from forerank._typing import Mask, Vector
 
 __all__ = [
     "ERFC_SCALE",
@@ -52,6 +55,8 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "get_loss",
+    "logistic_kernel",
+    "logistic_rows",
 ]
 
 
@@ -81,6 +86,12 @@ class Loss(ABC):
     @abstractmethod
     def conjugate(self, v: ArrayLike) -> Vector:
         """l*(v) = sup_t (v t - l(t)); infinite outside its domain."""
+
+    def of_labels(self, s: Vector, positive: Mask) -> tuple[Vector, Vector]:
+        """The loss of each row with score s and label y, l(y s), and its derivative by s."""
+        margin = np.where(positive, s, -s)
+        slope = self.slope(margin)
+        return self.value(margin), np.where(positive, slope, -slope)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -140,6 +151,15 @@ class SmoothedHinge(Loss):
         return f"SmoothedHinge(width={self.width!r})"
 
 
+@compiled
+def _squared_hinge_of_labels(s, positive, value, slope):  # type: ignore[no-untyped-def]
+    for i in range(s.size):
+        gap = 1.0 - (s[i] if positive[i] else -s[i])
+        gap = 0.0 if gap < 0.0 else gap
+        value[i] = gap * gap
+        slope[i] = (-2.0 if positive[i] else 2.0) * gap
+
+
 class SquaredHinge(Loss):
     """max(0, 1 - t)^2."""
 
@@ -158,6 +178,11 @@ class SquaredHinge(Loss):
         v = np.asarray(v, dtype=float)
         return np.where(v <= 0.0, v + v * v / 4.0, np.inf)
 
+    def of_labels(self, s: Vector, positive: Mask) -> tuple[Vector, Vector]:
+        value, slope = np.empty(s.size), np.empty(s.size)
+        _squared_hinge_of_labels(s, positive, value, slope)
+        return value, slope
+
 
 class Logistic(Loss):
     """log(1 + exp(-t))."""
@@ -165,14 +190,26 @@ class Logistic(Loss):
     name = "logistic"
 
     def value(self, t: ArrayLike) -> Vector:
-        return np.logaddexp(0.0, -np.asarray(t, dtype=float))
+        return self._derivative(t, 0)
 
     def slope(self, t: ArrayLike) -> Vector:
-        return -expit(-np.asarray(t, dtype=float))
+        return self._derivative(t, 1)
 
     def curvature(self, t: ArrayLike) -> Vector:
-        t = np.asarray(t, dtype=float)
-        return expit(t) * expit(-t)
+        return self._derivative(t, 2)
+
+    def of_labels(self, s: Vector, positive: Mask) -> tuple[Vector, Vector]:
+        value, slope = np.empty(s.size), np.empty(s.size)
+        _logistic_of_labels(s, positive, value, slope)
+        return value, slope
+
+    @staticmethod
+    def _derivative(t: ArrayLike, order: int) -> Vector:
+        """The loss, or its first or second derivative."""
+        margin = np.asarray(t, dtype=float)
+        out = np.empty(margin.size)
+        logistic_rows(margin.ravel(), order, out)
+        return out.reshape(margin.shape)[()]
 
     def conjugate(self, v: ArrayLike) -> Vector:
         b = -np.asarray(v, dtype=float)
@@ -278,3 +315,100 @@ def get_loss(loss: str | Loss) -> Loss:
         known = ", ".join(map(repr, sorted(_LOSSES)))
         raise ValueError(f"loss={loss!r} is not known; choose one of {known}.")
     return _LOSSES[loss]
+
+
+# --- The logistic loss in compiled code, several margins at a time where the processor can ---
+# The compiler turns a loop into vector instructions only where it calls no function of a library
+# and raises no error, so exp and log(1 + e) are polynomials here, and a division has no check for
+# zero. Both are exact to a few units in the last place.
+
+# Options of functions whose loops should become vector instructions.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+
+_LOG2_E = 1.0 / np.log(2.0)
+# Adding it rounds to whole numbers, which are then in the last bits.
+_ROUND = 1.5 * 2.0**52
+# log 2 in two parts, the first with few bits, so that its multiples are exact.
+_LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
+_LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+_BIAS = 1023
+_BITS_OF_FRACTION = 52
+# exp(-x) is set to zero beyond; the smallest normal number is exp(-708.4).
+_LARGEST = 708.0
+# exp(r) for |r| <= log(2)/2: its Taylor series.
+_E = tuple(1.0 / factorial(k) for k in range(14))
+
+
+def _atanh_coefficients() -> tuple[float, ...]:
+    """Coefficients of atanh(z)/z in u = z^2, 0 <= u <= 1/9: 1 + u/3 + u^2 times a polynomial."""
+
+    def remainder(u: Vector) -> Vector:
+        series = [1.0 / (2 * k + 5) for k in range(40)]
+        return np.asarray(polynomial.polyval(u, series), dtype=float)
+
+    fitted = chebyshev.Chebyshev.interpolate(remainder, 8, domain=[0.0, 1.0 / 9.0])
+    return 1.0, 1.0 / 3.0, *map(float, fitted.convert(kind=polynomial.Polynomial).coef)
+
+
+_A = _atanh_coefficients()
+
+
+@compiled(**_OPTIONS)
+def _exp_of_minus(x):  # type: ignore[no-untyped-def]
+    """exp(-x) for x >= 0: 2^n exp(r) with the whole number n next to -x / log 2."""
+    shifted = _ROUND - x * _LOG2_E
+    n = shifted - _ROUND
+    r = (-x - n * _LOG_2_HIGH) - n * _LOG_2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (_E[2] + _E[3] * r)
+    middle = (_E[4] + _E[5] * r) + r2 * (_E[6] + _E[7] * r)
+    high = ((_E[8] + _E[9] * r) + r2 * (_E[10] + _E[11] * r)) + r4 * (_E[12] + _E[13] * r)
+    exponent = np.float64(shifted).view(np.int64) + _BIAS
+    power = np.int64(exponent << _BITS_OF_FRACTION).view(np.float64)
+    value = (low + r4 * (middle + r4 * high)) * power
+    return 0.0 if x > _LARGEST else value
+
+
+@compiled(**_OPTIONS)
+def _log_of_one_plus(e):  # type: ignore[no-untyped-def]
+    """log(1 + e) for 0 <= e <= 1: 2 atanh(z) with z = e / (2 + e)."""
+    z = e / (2.0 + e)
+    u = z * z
+    u2 = u * u
+    u4 = u2 * u2
+    low = (_A[0] + _A[1] * u) + u2 * (_A[2] + _A[3] * u)
+    middle = (_A[4] + _A[5] * u) + u2 * (_A[6] + _A[7] * u)
+    high = (_A[8] + _A[9] * u) + u2 * _A[10]
+    return 2.0 * z * (low + u4 * (middle + u4 * high))
+
+
+@compiled(**_OPTIONS)
+def logistic_kernel(t):  # type: ignore[no-untyped-def]
+    """log(1 + exp(-t)), its slope and its curvature, without overflow."""
+    e = _exp_of_minus(abs(t))
+    p = 1.0 / (1.0 + e)
+    q = e * p
+    return (0.0 if t > 0.0 else -t) + _log_of_one_plus(e), -(q if t >= 0.0 else p), q * p
+
+
+@compiled(**_OPTIONS)
+def logistic_rows(t, order, out):  # type: ignore[no-untyped-def]
+    """The loss (order 0), its slope (1) or its curvature (2) at the margins t."""
+    if order == 0:
+        for i in range(t.size):
+            out[i] = logistic_kernel(t[i])[0]
+    elif order == 1:
+        for i in range(t.size):
+            out[i] = logistic_kernel(t[i])[1]
+    else:
+        for i in range(t.size):
+            out[i] = logistic_kernel(t[i])[2]
+
+
+@compiled(**_OPTIONS)
+def _logistic_of_labels(s, positive, value, slope):  # type: ignore[no-untyped-def]
+    """The loss of each row, at the margin s where positive and -s elsewhere, and its slope in s."""
+    for i in range(s.size):
+        value[i], at_margin, _ = logistic_kernel(s[i] if positive[i] else -s[i])
+        slope[i] = at_margin if positive[i] else -at_margin

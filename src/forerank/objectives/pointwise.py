@@ -80,8 +80,7 @@ class Pointwise:
 
     def at(self, s: Vector) -> "PointwiseLinearization":
         """Value, gradient and curvature at the scores s. Cost: N."""
-        margin = np.where(self.positive, s, -s)
-        return PointwiseLinearization(self.loss, margin, self.positive, self.mean_weight)
+        return PointwiseLinearization(self.loss, s, self.positive, self.mean_weight)
 
     def hessian(self, s: Vector, design: Design) -> Vector:
         """X^T F''(s) X. Cost: N d^2 / 2."""
@@ -116,14 +115,15 @@ class Pointwise:
 
 
 class PointwiseLinearization:
-    """A pointwise objective at given margins."""
+    """A pointwise objective at given scores."""
 
-    def __init__(self, loss: Loss, margin: Vector, positive: Mask, weight: Vector | float) -> None:
-        self._loss, self._margin, self._weight = loss, margin, weight
+    def __init__(self, loss: Loss, s: Vector, positive: Mask, weight: Vector | float) -> None:
+        self._loss, self._s, self._positive, self._weight = loss, s.copy(), positive, weight
         self._curvature: Vector | None = None
-        self.value = float(np.sum(weight * loss.value(margin)))
-        slope = weight * loss.slope(margin)
-        self.gradient = np.where(positive, slope, -slope)
+        losses, self.gradient = loss.of_labels(s, positive)
+        losses *= weight
+        self.value = float(losses.sum())
+        self.gradient *= weight
 
     def total_slope(self) -> float:
         """The mean of |slope| over the rows."""
@@ -132,7 +132,8 @@ class PointwiseLinearization:
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s), a diagonal matrix."""
         if self._curvature is None:
-            self._curvature = self._weight * self._loss.curvature(self._margin)
+            margin = np.where(self._positive, self._s, -self._s)
+            self._curvature = self._weight * self._loss.curvature(margin)
         return self._curvature
 
     def curvature_product(self, u: Vector) -> Vector:

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 from forerank._typing import Index, Mask, Vector
 
-__all__ = ["FEW_PAIRS", "LARGEST_SCORE", "PairBlocks", "out_of_range"]
+__all__ = ["LARGEST_SCORE", "PairBlocks", "out_of_range"]
 
-# Pairs of a block up to which a sum pair by pair is cheaper than a grid or a series.
-FEW_PAIRS = 1_000
 # Largest |score| with exact cells of a grid or a series; beyond it the value is infinite, and a
 # line search shortens its step.
 LARGEST_SCORE = 2.0**55

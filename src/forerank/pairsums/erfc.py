@@ -29,7 +29,7 @@ from forerank._kernels import compiled, in_row_chunks
 from forerank._sorting import sort_by_group
 from forerank._typing import Index, Vector
 from forerank.losses import ERFC_SCALE
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
+from forerank.pairsums.blocks import PairBlocks, out_of_range
 
 __all__ = [
     "ErfcPairs",
@@ -46,6 +46,8 @@ __all__ = [
 _SMALLEST_EPS = 1e-13
 # Largest |point| for which the centres of cells are exact.
 _LARGEST_POINT = 2.0**48
+# Pairs of a block up to which a sum pair by pair is cheaper than a series.
+_FEW_PAIRS = 1_000
 # Points whose series are evaluated together, for vector instructions.
 _LANES = 64
 
@@ -439,7 +441,7 @@ class ErfcPairs:
     def __init__(self, blocks: PairBlocks, s: Vector, eps: float) -> None:
         scale = 1.0 / blocks.total_weight
         w, z = blocks.weight, ERFC_SCALE * s[blocks.rows]
-        small = blocks.n_pairs <= FEW_PAIRS
+        small = blocks.n_pairs <= _FEW_PAIRS
         slopes = np.zeros(z.size)
         if not small.all() and out_of_range(z):
             self.value, self.gradient = np.inf, np.zeros(blocks.n_rows)

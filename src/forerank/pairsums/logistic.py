@@ -14,8 +14,9 @@ from scipy.linalg import toeplitz
 
 from forerank._kernels import compiled, in_parallel
 from forerank._typing import Vector
+from forerank.losses import logistic_kernel
 from forerank.pairsums.binned import add_to_bins
-from forerank.pairsums.blocks import FEW_PAIRS, PairBlocks, out_of_range
+from forerank.pairsums.blocks import PairBlocks, out_of_range
 from forerank.pairsums.logistic_grid import (
     CURVATURE,
     LOSS,
@@ -25,7 +26,7 @@ from forerank.pairsums.logistic_grid import (
     SLOPE,
     STEPS_PER_UNIT,
     TABLES,
-    logistic_kernel,
+    dot,
     narrow_sums,
 )
 from forerank.pairsums.logistic_sources import LogisticSources, locate
@@ -33,73 +34,104 @@ from forerank.pairsums.logistic_sources import LogisticSources, locate
 __all__ = ["LogisticPairs"]
 
 
+# Pairs of a block that cost as much as a grid of few nodes: 20 microseconds.
+_FEW_PAIRS = 5_000
 # Pairs that cost as much as one multiplication of a convolution (one for each pair of nodes).
-_PAIRS_PER_PRODUCT = 1 / 40
+_PAIRS_PER_PRODUCT = 1 / 20
 # Most pairs whose curvatures are kept, and the sums before they are: many follow as a rule then.
 _MOST_KEPT = 500_000
 _SUMS_BEFORE = 3
 
 
 @compiled
+def _halves(b, start, split):  # type: ignore[no-untyped-def]
+    """The shorter and the longer half of a block, from an entry to another one, and the sign of the
+    margins t_i - t_j with i in the shorter half.
+    """
+    lower, upper = split[b] - start[b], start[b + 1] - split[b]
+    if upper <= lower:
+        return (split[b], start[b + 1]), (start[b], split[b]), 1.0
+    return (start[b], split[b]), (split[b], start[b + 1]), -1.0
+
+
+@compiled
+def _longest_half(start, split, small):  # type: ignore[no-untyped-def]
+    longest = 0
+    for b in range(split.size):
+        if small[b]:
+            longest = max(longest, split[b] - start[b], start[b + 1] - split[b])
+    return longest
+
+
+@compiled(error_model="numpy", fastmath={"contract"})
 def _small_values_slopes(t, w, start, split, small, sums):  # type: ignore[no-untyped-def]
     """The loss over all pairs of the small blocks; adds each entry's sum of slopes to `sums`."""
+    losses, slopes = np.empty((2, _longest_half(start, split, small)))
     value = 0.0
     for b in range(split.size):
         if small[b]:
-            total = 0.0
-            for i in range(split[b], start[b + 1]):
-                t_i, w_i, sum_i = t[i], w[i], sums[i]
-                for j in range(start[b], split[b]):
-                    loss, slope, _ = logistic_kernel(t_i - t[j])
-                    total += w_i * w[j] * loss
-                    sum_i += w[j] * slope
-                    sums[j] += w_i * slope
-                sums[i] = sum_i
-            value += total
+            outer, (first, end), sign = _halves(b, start, split)
+            n = end - first
+            t_in, w_in, sums_in = t[first:end], w[first:end], sums[first:end]
+            for i in range(outer[0], outer[1]):
+                t_i, w_i = t[i], w[i]
+                for j in range(n):
+                    losses[j], slopes[j], _ = logistic_kernel(sign * (t_i - t_in[j]))
+                for j in range(n):
+                    sums_in[j] += w_i * slopes[j]
+                value += w_i * dot(w_in, losses)
+                sums[i] += dot(w_in, slopes)
     return value
 
 
-@compiled
+@compiled(error_model="numpy", fastmath={"contract"})
 def _small_curvatures(t, q, start, split, small, sums):  # type: ignore[no-untyped-def]
     """Add each entry's sum of charges times curvatures in the small blocks to `sums`."""
+    curvatures = np.empty(_longest_half(start, split, small))
     for b in range(split.size):
         if small[b]:
-            for i in range(split[b], start[b + 1]):
-                t_i, q_i, sum_i = t[i], q[i], sums[i]
-                for j in range(start[b], split[b]):
-                    curvature = logistic_kernel(t_i - t[j])[2]
-                    sum_i += q[j] * curvature
-                    sums[j] += q_i * curvature
-                sums[i] = sum_i
+            outer, (first, end), _ = _halves(b, start, split)
+            n = end - first
+            t_in, q_in, sums_in = t[first:end], q[first:end], sums[first:end]
+            for i in range(outer[0], outer[1]):
+                t_i, q_i = t[i], q[i]
+                for j in range(n):
+                    curvatures[j] = logistic_kernel(t_i - t_in[j])[2]
+                for j in range(n):
+                    sums_in[j] += q_i * curvatures[j]
+                sums[i] += dot(q_in, curvatures)
 
 
-@compiled
+@compiled(error_model="numpy", fastmath={"contract"})
 def _pair_curvatures(t, start, split):  # type: ignore[no-untyped-def]
-    """The curvature of every pair, block by block."""
+    """The curvature of every pair, by block and within it by entry of the shorter half."""
     n_pairs = 0
     for b in range(split.size):
         n_pairs += (split[b] - start[b]) * (start[b + 1] - split[b])
     curvatures, pair = np.empty(n_pairs), 0
     for b in range(split.size):
-        for i in range(split[b], start[b + 1]):
-            for j in range(start[b], split[b]):
-                curvatures[pair] = logistic_kernel(t[i] - t[j])[2]
-                pair += 1
+        outer, (first, end), _ = _halves(b, start, split)
+        for i in range(outer[0], outer[1]):
+            t_i, own = t[i], curvatures[pair : pair + end - first]
+            for j in range(end - first):
+                own[j] = logistic_kernel(t_i - t[first + j])[2]
+            pair += end - first
     return curvatures
 
 
-@compiled
+@compiled(fastmath={"contract"})
 def _sums_of_curvatures(curvatures, q, start, split, sums):  # type: ignore[no-untyped-def]
     """Add each entry's sum of charges times the curvatures of its pairs to `sums`."""
     pair = 0
     for b in range(split.size):
-        for i in range(split[b], start[b + 1]):
-            q_i, sum_i = q[i], 0.0
-            for j in range(start[b], split[b]):
-                sum_i += q[j] * curvatures[pair]
-                sums[j] += q_i * curvatures[pair]
-                pair += 1
-            sums[i] += sum_i
+        outer, (first, end), _ = _halves(b, start, split)
+        q_in, sums_in = q[first:end], sums[first:end]
+        for i in range(outer[0], outer[1]):
+            q_i, own = q[i], curvatures[pair : pair + end - first]
+            for j in range(end - first):
+                sums_in[j] += q_i * own[j]
+            sums[i] += dot(q_in, own)
+            pair += end - first
 
 
 class LogisticPairs:
@@ -109,11 +141,11 @@ class LogisticPairs:
     Blocks of up to `few_pairs` pairs are summed pair by pair.
     """
 
-    def __init__(self, blocks: PairBlocks, s: Vector, few_pairs: float = FEW_PAIRS) -> None:
+    def __init__(self, blocks: PairBlocks, s: Vector, few_pairs: float = _FEW_PAIRS) -> None:
         self._blocks = blocks
         self._scale = 1.0 / blocks.total_weight
         self._t = s[blocks.rows]
-        self._small = blocks.n_pairs <= np.maximum(few_pairs, _cheap_pairs(self._t, blocks))
+        self._small = blocks.n_pairs <= few_pairs + _cheap_pairs(self._t, blocks)
         self._total_curvature: Vector | None = None
         # Curvatures of all pairs, and the number of their sums so far.
         self._curvatures: Vector | None = None

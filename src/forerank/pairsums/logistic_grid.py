@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from forerank._kernels import compiled
 
-__all__ = ["logistic_kernel", "narrow_sums"]
+__all__ = ["dot", "narrow_sums"]
 
 
 # Nodes per unit of score, length of a cell in units of score, and nodes per Lagrange polynomial.
@@ -35,14 +35,6 @@ NODES = INTERVALS + STENCIL - 1
 NARROW = 128
 # Numbers of the kernels.
 LOSS, SLOPE, CURVATURE = 0, 1, 2
-
-
-@compiled
-def logistic_kernel(t):  # type: ignore[no-untyped-def]
-    """log(1 + exp(-t)), its slope and its curvature, without overflow."""
-    e = np.exp(-abs(t))
-    p = e / (1.0 + e) if t >= 0.0 else 1.0 / (1.0 + e)
-    return max(-t, 0.0) + np.log1p(e), -p, e / ((1.0 + e) * (1.0 + e))
 
 
 def _kernel_tables() -> NDArray[np.float64]:
@@ -169,3 +161,12 @@ def narrow_sums(t, s, q, left, n_intervals, tables, polynomials):  # type: ignor
         for o in range(tables.shape[0]):
             out[o, i] = evaluate(coefficients[k, o], x - k - 0.5)
     return out
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def dot(a, b):  # type: ignore[no-untyped-def]
+    """The sum of a[k] b[k]."""
+    total = 0.0
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total

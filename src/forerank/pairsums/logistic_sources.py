@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forerank._kernels import compiled
 from forerank._typing import Vector
+from forerank.losses import logistic_rows
 from forerank.pairsums.logistic_grid import (
     CELL_LENGTH,
     CURVATURE,
@@ -29,8 +30,8 @@ from forerank.pairsums.logistic_grid import (
     TABLES,
     add_powers,
     convolve,
+    dot,
     evaluate,
-    logistic_kernel,
     nodes_to_polynomials,
     powers_to_nodes,
     spread_on_nodes,
@@ -116,12 +117,16 @@ def _spread_in_cells(s, q, number, index, slot, powers):  # type: ignore[no-unty
 @compiled
 def _points_to_nodes(s, q, cell, sign, orders, out, target_range):  # type: ignore[no-untyped-def]
     """Add the kernel sums of single sources to the nodes of a cell."""
-    for a in range(target_range[0], target_range[1]):
-        node = cell * CELL_LENGTH + (a - (STENCIL // 2 - 1)) / STEPS_PER_UNIT
-        for j in range(s.size):
-            kernels = logistic_kernel(sign * (node - s[j]))
-            for o in range(orders.size):
-                out[o, a] += q[j] * kernels[orders[o]]
+    first, last = target_range
+    t, sums = np.empty(last - first), np.empty(last - first)
+    for j in range(s.size):
+        for a in range(first, last):
+            node = cell * CELL_LENGTH + (a - (STENCIL // 2 - 1)) / STEPS_PER_UNIT
+            t[a - first] = sign * (node - s[j])
+        for o in range(orders.size):
+            logistic_rows(t, orders[o], sums)
+            for a in range(first, last):
+                out[o, a] += q[j] * sums[a - first]
 
 
 @compiled
@@ -199,17 +204,19 @@ def _read_polynomials(t, number, index, slot, coefficients, out):  # type: ignor
 def _read_points(t, number, index, slot, source, sign, orders, out):  # type: ignore[no-untyped-def]
     """Add the kernel sums of single sources at the targets in cells without nodes."""
     source_number, _, _, _, point_s, point_q, point_start = source
+    margins, kernels = np.empty((2, point_s.size))
     for i in range(t.size):
         c = index[i]
         if slot[c] >= 0:
             continue
-        d = np.searchsorted(source_number, number[c] - 1)
-        while d < source_number.size and source_number[d] <= number[c] + 1:
-            for j in range(point_start[d], point_start[d + 1]):
-                kernels = logistic_kernel(sign * (t[i] - point_s[j]))
-                for o in range(orders.size):
-                    out[o, i] += point_q[j] * kernels[orders[o]]
-            d += 1
+        near = np.searchsorted(source_number, number[c] - 1)
+        end = np.searchsorted(source_number, number[c] + 2)
+        first, n = point_start[near], point_start[end] - point_start[near]
+        for j in range(n):
+            margins[j] = sign * (t[i] - point_s[first + j])
+        for o in range(orders.size):
+            logistic_rows(margins[:n], orders[o], kernels[:n])
+            out[o, i] += dot(kernels[:n], point_q[first : first + n])
 
 
 @compiled

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from forerank._kernels import compiled
 from forerank._typing import Index, Mask, Matrix, Vector
 from forerank.design.row_pairs import add, dot
+from forerank.losses import logistic_kernel
 
 __all__ = ["LOSSES", "CombinedDescent", "combined_descent"]
 
@@ -37,8 +38,7 @@ def _value_and_slope(loss, t):  # type: ignore[no-untyped-def]
     if loss == 0:
         return max(0.0, 1.0 - t), -1.0 if t < 1.0 else 0.0
     if loss == 1:
-        small = np.exp(-abs(t))
-        return np.log1p(small) + max(-t, 0.0), -(small if t > 0.0 else 1.0) / (1.0 + small)
+        return logistic_kernel(t)[:2]
     return (1.0 - t) ** 2, -2.0 * (1.0 - t)
 
 
