@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forerank.losses import get_loss
+from forerank.objectives.parts import PairParts, Point, Rows, part_tables, slope_functions
 from forerank.pairsums.cell_tables import HingeTable
 from forerank.pairsums.tables import sums_of, table_of
 
@@ -98,6 +99,30 @@ def test_cells_become_wider_where_the_scores_span_more():
     np.testing.assert_array_equal(lattice.cells[:, 1], [-0.5, 0.0, 0.0, -0.5])
 
 
+def test_cells_may_be_finer():
+    """Of as many units of score, and no request for the scores of a cell at a smaller error."""
+    rng = np.random.default_rng(14)
+    codes, s = rng.integers(2, size=20_000), rng.normal(size=20_000)
+    rows = Rows(s[:, None], codes)
+    point = Point(np.ones(1), np.zeros(1), np.ones(1))
+    errors = {}
+    for bits in (None, 12, 14, 16):
+        parts = PairParts("squared_hinge", bits=bits)
+        tables = part_tables(rows, point, parts)
+        assert tables[0].bits == tables[1].bits == (bits or 12)
+        whole = tables[0] + HingeTable.of(tables[0].cells[:0, 0], None, bits or 12)
+        assert whole.bits == (bits or 12)
+        functions = slope_functions(parts, tables)
+        errors[bits] = functions.errors(1.0)[1]
+        assert functions.requests(errors[bits], 1.0) is None
+    assert errors[None] == errors[12]
+    assert 8.0 * errors[14] < errors[12]
+    assert 8.0 * errors[16] < errors[14]
+    far = HingeTable.of(np.array([0.0, 15.0]), None, 15) + HingeTable.of(np.ones(1), None, 15)
+    assert far.bits == 15
+    assert (far + HingeTable.of(np.array([100.0]), None, 15)).bits < 15
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared", "exponential"])
 def test_scores_too_far_apart_overflow(loss):
     table = table_of(loss, np.array([0.0, np.inf]), None)
@@ -159,18 +184,18 @@ def hinge_tables(kind, weighted, bits=12):
     tables = []
     for n in (4_000, 7, 0):
         s = scores(kind, rng, n)
-        tables.append(HingeTable.of(s, rng.uniform(size=n) if weighted else None).at_bits(bits))
+        tables.append(HingeTable.of(s, rng.uniform(size=n) if weighted else None, bits))
     return tables
 
 
 def same_table(a, b):
-    assert (a.bits, a.first, a.overflows) == (b.bits, b.first, b.overflows)
+    assert (a.bits, a.first, a.overflows, a.finest) == (b.bits, b.first, b.overflows, b.finest)
     np.testing.assert_array_equal(a.cells.view(np.int64), b.cells.view(np.int64))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "tied", "lattice", "wide"])
-@pytest.mark.parametrize("bits", [12, 7])
+@pytest.mark.parametrize("bits", [15, 12, 7])
 def test_pickled_tables_and_their_sums_have_the_same_bits(kind, weighted, bits):
     tables = hinge_tables(kind, weighted, bits)
     copies = pickle.loads(pickle.dumps(tables))
@@ -188,8 +213,8 @@ def test_pickled_tables_and_their_sums_have_the_same_bits(kind, weighted, bits):
 def test_ends_of_cells_contain_their_scores_and_single_scores_are_exact():
     rng = np.random.default_rng(12)
     s = np.append(rng.normal(size=3_000), np.repeat(7.1, 5))
-    for bits in (12, 9, 0):
-        parts = [HingeTable.of(each, None).at_bits(bits) for each in np.split(s, [1_000, 2_000])]
+    for bits in (14, 12, 9, 0):
+        parts = [HingeTable.of(each, None, bits) for each in np.split(s, [1_000, 2_000])]
         table = parts[0] + parts[1] + parts[2]
         number = np.floor(s * 2.0**bits).astype(int) - table.first
         centre = (np.floor(s * 2.0**bits) + 0.5) * 2.0**-bits

@@ -34,6 +34,7 @@ from forerank.estimators.part_fits import (
     prepare_part_pairs,
     prepare_part_points,
     refuse_other_columns,
+    table_bits,
 )
 from forerank.metrics.validation import number_groups
 from forerank.objectives.part_columns import ColumnMoments, part_moments
@@ -45,8 +46,6 @@ __all__ = ["prepare_dask_pairs", "prepare_dask_points"]
 
 # Most rows and bytes of the sample, which the client has in memory.
 _MOST_ROWS, _MOST_BYTES = 2**18, 2**26
-# Error of a gradient by tables, relative to the tolerance; a tenth of what the solver allows.
-_TABLE_ERROR = 0.03
 
 
 def prepare_dask_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any) -> Solve:
@@ -61,15 +60,8 @@ def prepare_dask_pairs(ranker: Any, X: Any, y: Any, sample_weight: Any, qid: Any
         rows.scan(parts),
         rows.over_parts,
         grouped=rows.grouped,
-        bits=_table_bits(ranker.tol),
+        bits=table_bits(ranker.loss, ranker.tol),
     )
-
-
-def _table_bits(tol: float) -> int:
-    """Bits of the cells of tables, which are exchanged: the bound on the error of a gradient is
-    about 1e-5 of its reference at 8 bits, and 4 times smaller at each further one.
-    """
-    return int(np.clip(np.ceil(8.0 + 0.5 * np.log2(1e-5 / (_TABLE_ERROR * tol))), 8, 12))
 
 
 def prepare_dask_points(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Solve:

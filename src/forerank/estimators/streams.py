@@ -11,8 +11,10 @@ from forerank.estimators.part_fits import (
     prepare_part_pairs,
     prepare_part_points,
     refuse_other_columns,
+    table_bits,
 )
 from forerank.objectives.part_rows import PairParts, part_group_counts
+from forerank.pairsums.cell_tables import BITS
 from forerank.solvers.path import Solve
 
 __all__ = ["is_stream", "prepare_stream_pairs", "prepare_stream_points", "refuse_stream"]
@@ -57,8 +59,9 @@ def prepare_stream_pairs(ranker: Any, rows: Any, *given: Any) -> Solve:
         scan = _with_group_counts(ranker, rows, scan)
     # Rows with few stored entries would be added to sums of all columns.
     one_pass = not issparse(scan.sample.X)
+    bits = max(table_bits(ranker.loss, ranker.tol), BITS)
     return prepare_part_pairs(
-        ranker, scan, rows.over_parts, grouped=rows.grouped, one_pass=one_pass
+        ranker, scan, rows.over_parts, grouped=rows.grouped, bits=bits, one_pass=one_pass
     )
 
 

@@ -57,7 +57,7 @@ class PairParts:
     """A loss over all pairs of classes 0 .. n_classes - 1, within groups where `grouped`.
 
     `edges` are pairs (upper class, lower class); None: every higher class above every lower one.
-    Tables of cells have at most 2^bits cells per unit of score; None: as many as tables have.
+    Tables of cells have 2^bits cells per unit of score; None: as many as tables have by default.
     """
 
     loss: str

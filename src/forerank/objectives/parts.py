@@ -126,10 +126,7 @@ def _tables_of(rows: Rows, s: Vector, parts: PairParts) -> Tables:
     for k in range(parts.n_classes):
         of_class = rows.codes == k
         weight = None if rows.weight is None else rows.weight[of_class]
-        table = table_of(parts.loss, s[of_class], weight)
-        if parts.bits is not None and hasattr(table, "at_bits"):
-            table = table.at_bits(parts.bits)
-        tables.append(table)
+        tables.append(table_of(parts.loss, s[of_class], weight, parts.bits))
     return Tables(tables)
 
 
@@ -281,7 +278,7 @@ def class_tables(parts: PairParts, tables: Tables) -> ClassTables:
     edges, tables = parts.all_edges(), with_equal_cells(tables)
     below = tuple(tuple(v for u, v in edges if u == k) for k in range(parts.n_classes))
     above = tuple(tuple(u for u, v in edges if v == k) for k in range(parts.n_classes))
-    nothing = table_of(parts.loss, np.empty(0), None)
+    nothing = table_of(parts.loss, np.empty(0), None, parts.bits)
 
     def united(sources: tuple[int, ...]) -> Any:
         return sum((tables[j] for j in sources), start=nothing)

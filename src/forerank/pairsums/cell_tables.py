@@ -6,7 +6,7 @@ cell with one distinct score, otherwise rounded outwards to 2^-15 of its width. 
 rows without weights takes 21 to 25 bytes when it is pickled, and an empty one a bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from forerank._kernels import compiled
 from forerank._typing import Vector
 
-__all__ = ["FIRST", "HIGHEST", "LOWEST", "SECOND", "WEIGHT", "HingeTable", "no_cells"]
+__all__ = ["BITS", "FIRST", "HIGHEST", "LOWEST", "SECOND", "WEIGHT", "HingeTable", "no_cells"]
 
-# Cells per unit of score are 2^_MOST_BITS, and fewer where scores span so much that a table would
-# have more cells than this (2.6 MB); up to the second number, cells have width 1.
-_MOST_BITS = 12
-_MOST_CELLS = 2**16
+# Cells per unit of score are 2^BITS where nothing else is asked for, and fewer where scores span
+# more than _SPAN units (2.6 MB); up to the second number of units, cells have width 1.
+BITS = 12
+_SPAN = 2**4
 _LARGEST_TABLE = 2**22
 # Lowest and highest scores are multiples of 2^-_END_BITS of the width of a cell, from -1/2 to 1/2
 # of it: two bytes for each.
@@ -85,9 +85,14 @@ def no_cells(n: int) -> Vector:
     return np.tile([0.0, 0.0, 0.0, np.inf, -np.inf], (n, 1))
 
 
-def _suitable_bits(n_cells: int, bits: int) -> int:
+def _most_cells(finest: int) -> int:
+    """The most cells of a table of which 2^finest per unit of score were asked for."""
+    return int(_SPAN * 2 ** max(finest, BITS))
+
+
+def _suitable_bits(n_cells: int, bits: int, finest: int) -> int:
     """The number of bits at which that many cells, counted at `bits`, are few enough."""
-    while bits > 0 and n_cells > _MOST_CELLS:
+    while bits > 0 and n_cells > _most_cells(finest):
         n_cells, bits = (n_cells + 1) // 2 + 1, bits - 1
     return bits
 
@@ -106,30 +111,32 @@ class HingeTable:
 
     `cells` has a row per cell: weight, first and second moment about the centre of the cell, lowest
     and highest score relative to it. Rows of weight zero are not counted. `overflows` is set where
-    the scores span more than 4 million units or are not finite.
+    the scores span more than 4 million units or are not finite. 2^finest cells per unit were asked
+    for.
     """
 
     bits: int
     first: int
     cells: Vector
     overflows: bool = False
+    finest: int = BITS
 
     @classmethod
-    def of(cls, s: Vector, w: Vector | None) -> "HingeTable":
-        """The table of some scores and their weights. Cost: N."""
+    def of(cls, s: Vector, w: Vector | None, bits: int = BITS) -> "HingeTable":
+        """The table of some scores and their weights, cells of 2^-bits or wider. Cost: N."""
         if w is not None and not w.all():
             s, w = s[w > 0.0], w[w > 0.0]
         if s.size == 0:
-            return cls(_MOST_BITS, 0, no_cells(0))
+            return cls(bits, 0, no_cells(0), finest=bits)
         low, high = float(s.min()), float(s.max())
         if not (high - low < _LARGEST_TABLE and max(high, -low) < 2.0**40):
             return cls(0, 0, no_cells(0), overflows=True)
-        bits = _suitable_bits(int((high - low) * 2**_MOST_BITS) + 2, _MOST_BITS)
+        finest, bits = bits, _suitable_bits(int((high - low) * 2**bits) + 2, bits, bits)
         first, last = (int(np.floor(end * 2.0**bits)) for end in (low, high))
         cells = no_cells(last - first + 1)
         _add_scores(s, np.empty(0) if w is None else w, 2.0**bits, first, cells)
         _round_ends(cells, 2.0**-bits)
-        return cls(bits, first, cells)
+        return cls(bits, first, cells, finest=finest)
 
     def __getstate__(self) -> tuple:
         """The occupied cells, with weights and ends in as few bytes as have the same numbers."""
@@ -138,7 +145,7 @@ class HingeTable:
         single = cells[:, LOWEST] == cells[:, HIGHEST]
         ends = cells[~single, LOWEST:] * 2.0 ** (self.bits + _END_BITS)
         return (
-            (self.bits, self.first, len(self.cells), self.overflows),
+            (self.bits, self.first, len(self.cells), self.overflows, self.finest),
             np.packbits(occupied),
             _as_integers(cells[:, WEIGHT]),
             cells[:, FIRST:LOWEST].copy(),
@@ -148,7 +155,7 @@ class HingeTable:
         )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        (bits, first, n, overflows), occupied, weight, moments, single, scores, ends = state
+        (bits, first, n, overflows, finest), occupied, weight, moments, single, scores, ends = state
         cells = np.empty((weight.size, 5))
         cells[:, WEIGHT], cells[:, FIRST:LOWEST] = weight, moments
         alone = np.unpackbits(single, count=weight.size).astype(bool)
@@ -156,9 +163,8 @@ class HingeTable:
         cells[~alone, LOWEST:] = ends * 2.0 ** -(bits + _END_BITS)
         table = no_cells(n)
         table[np.unpackbits(occupied, count=n).astype(bool)] = cells
-        for name, value in zip(
-            ("bits", "first", "cells", "overflows"), (bits, first, table, overflows), strict=True
-        ):
+        known = {"bits": bits, "first": first, "cells": table}
+        for name, value in {**known, "overflows": overflows, "finest": finest}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -174,14 +180,14 @@ class HingeTable:
             cells = no_cells(last - first + 1 if n else 0)
             _coarser(table.cells, table.first, 2.0**-table.bits, cells, first)
             _round_ends(cells, 2.0 ** -(table.bits - 1))
-            table = HingeTable(table.bits - 1, first if n else 0, cells, table.overflows)
+            table = replace(table, bits=table.bits - 1, first=first if n else 0, cells=cells)
         return table
 
     def within(self, first: int, end: int) -> "HingeTable":
         """The same cells among those numbered first .. end - 1."""
         cells = no_cells(end - first)
         cells[self.first - first : self.first - first + len(self.cells)] = self.cells
-        return HingeTable(self.bits, first, cells, self.overflows)
+        return replace(self, first=first, cells=cells)
 
     def __add__(self, other: "HingeTable") -> "HingeTable":
         if self.overflows or other.overflows:
@@ -192,21 +198,22 @@ class HingeTable:
         a, b = self.at_bits(bits), other.at_bits(bits)
         first = min(a.first, b.first)
         end = max(a.first + len(a.cells), b.first + len(b.cells))
-        if end - first > _MOST_CELLS and bits > 0:
-            coarse = _suitable_bits(end - first, bits)
+        finest = max(a.finest, b.finest)
+        if end - first > _most_cells(finest) and bits > 0:
+            coarse = _suitable_bits(end - first, bits, finest)
             return a.at_bits(coarse) + b.at_bits(coarse)
         if end - first > _LARGEST_TABLE:
             return HingeTable(0, 0, no_cells(0), overflows=True)
         cells = a.within(first, end).cells
         _add_cells(b.cells, cells[b.first - first :])
         _round_ends(cells, 2.0**-bits)
-        return HingeTable(bits, first, cells)
+        return HingeTable(bits, first, cells, finest=finest)
 
     def covering(self, low: float, high: float) -> "HingeTable":
         """The same cells, and empty ones for all scores from low to high."""
         first, last = (int(np.floor(end * 2.0**self.bits)) for end in (low, high))
         if not len(self.cells):
-            return HingeTable(self.bits, first, no_cells(last - first + 1), self.overflows)
+            return replace(self, first=first, cells=no_cells(last - first + 1))
         end = max(last + 1, self.first + len(self.cells))
         return self.within(min(first, self.first), end)
 
@@ -224,4 +231,4 @@ class HingeTable:
         cells = self.cells[::-1].copy()
         cells[:, FIRST] *= -1.0
         cells[:, LOWEST], cells[:, HIGHEST] = -cells[:, HIGHEST], -cells[:, LOWEST].copy()
-        return HingeTable(self.bits, -(self.first + len(cells)), cells, self.overflows)
+        return replace(self, first=-(self.first + len(cells)), cells=cells)

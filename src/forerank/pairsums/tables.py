@@ -342,9 +342,12 @@ _TABLES: dict[str, tuple[Any, Callable[[Any, Any, Any], Any]]] = {
 }
 
 
-def table_of(loss: str, s: Vector, w: Vector | None) -> Any:
-    """The table of the scores s, with weights w, of one class, for the loss of that name."""
-    return _TABLES[loss][0].of(s, w)
+def table_of(loss: str, s: Vector, w: Vector | None, bits: int | None = None) -> Any:
+    """The table of the scores s, with weights w, of one class, for the loss of that name; with
+    2^bits cells per unit of score where it has cells.
+    """
+    table = _TABLES[loss][0]
+    return table.of(s, w) if bits is None or table is not HingeTable else table.of(s, w, bits)
 
 
 def sums_of(loss: str, own: Any, lower: Any, upper: Any) -> Any:
