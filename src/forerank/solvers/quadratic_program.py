@@ -286,7 +286,8 @@ def pivoting(
         error = -max(total, float(feasible.sum())) * min(float(slope.min()), 0.0)
         if error <= goal and abs(float(feasible @ slope)) <= goal:
             return feasible, active
-        wrong = (active & (x < 0.0)) | (~active & (slope < 0.0))
+        # The signs are those of this solution: at `feasible`, the exchanges may repeat for ever.
+        wrong = (active & (x < 0.0)) | (~active & (matrix.product(x) + h < 0.0))
         count = int(np.count_nonzero(wrong))
         patience = _PATIENCE if count < fewest else patience - 1
         if count == 0 or patience == 0:
