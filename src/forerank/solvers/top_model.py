@@ -166,6 +166,12 @@ def _joining(known: Index, rows: Index) -> tuple[Index, Index, Index]:
     return old[shared], np.flatnonzero(shared), np.flatnonzero(~shared)
 
 
+def _among(matrix: Vector, index: Index) -> Vector:
+    """The matrix of some of the rows and columns, without a copy where these are all, in order."""
+    n = matrix.shape[0]
+    return matrix if np.array_equal(index, np.arange(n)) else matrix[np.ix_(index, index)]
+
+
 class ColumnModel(_QuadraticModel):
     """Model as a matrix over the columns, with or without an L1 penalty; the curvature of the
     positives is updated from step to step.
@@ -398,8 +404,8 @@ class RowModel(_QuadraticModel):
         S_between, S_within = between - C_kept.T @ M_C, within - C.T @ M_C
 
         def joined(old: Vector, beside: Vector, own: Vector) -> Vector:
-            blocks = np.block([[old[np.ix_(keep, keep)], beside], [beside.T, own]])
-            return blocks[np.ix_(where, where)]
+            blocks = np.block([[_among(old, keep), beside], [beside.T, own]])
+            return _among(blocks, where)
 
         self._cross = np.concatenate([self._cross[:, keep], cross], axis=1)[:, where]
         self._C_x = np.concatenate([C_kept, C], axis=1)[:, where]
@@ -435,7 +441,9 @@ class RowModel(_QuadraticModel):
         M_C_e = self._solved(C_e)
         x_S_e = x_e - self._M_C_x.T @ C_e
         e_S_e = e_e - float(C_e @ M_C_e)
-        Q = (self._S_x + x_S_e[:, None] + x_S_e + e_S_e) / alpha + kappa**2 / self.c
+        Q = self._S_x + (x_S_e[:, None] + (e_S_e + kappa**2 * alpha / self.c))
+        Q += x_S_e
+        Q /= alpha
         x_g = alpha * point.s[top.negatives[working.rows]] - self._spread @ self._cross
         f_S_g = x_g - self._M_C_x.T @ self._C_g + e_g - float(C_e @ self._M_C_g)
         along = f_S_g / alpha - kappa * self.G / self.c
