@@ -7,6 +7,7 @@ room for a spool, the sources are read again at every pass.
 """
 
 import errno
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from forerank._text import counted
 from forerank._typing import Vector
-from forerank._validation import SAFE_WEIGHTS
+from forerank._validation import SAFE_WEIGHTS, stacklevel_outside
 from forerank.data.prefetch import prefetched
 from forerank.data.prepared_source import prepared
 from forerank.data.row_blocks import BlockMaker, BlockReader, BlockWriter, Labels
@@ -307,10 +308,12 @@ class RowStream:
     def _without_spool(self) -> None:
         """Give the spool up."""
         assert self._spool is not None
-        self._say(
+        line = (
             f"no room for a copy of the rows in {self._spool.path.parent}: the files are read "
             "again at every pass; set TMPDIR to a larger disk to avoid that"
         )
+        self._say(line)
+        warnings.warn(line, UserWarning, stacklevel=stacklevel_outside())
         self._spool.close()
         self._spool = None
 
@@ -337,7 +340,8 @@ class RowStream:
         """
         scan = self.scan
         self.n_passes += 1
-        if self._reader is None or self._reader.is_in_place:
+        reads_files = self._reader is None or self._reader.is_in_place
+        if reads_files:
             self.check_unchanged()
         n_rows = 0
         progress = _Progress(self._say, f"pass {self.n_passes}", scan.moments.n_rows)
@@ -352,6 +356,8 @@ class RowStream:
             yield Rows(rows.X, scan.order[rows.codes], weight, rows.group)
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, _CHANGED)
+        if reads_files:
+            self.check_unchanged()
 
     def over_parts(self, function: Callable[[Rows], Any]) -> Any:
         """The sum of function(rows) over all blocks, in order."""
