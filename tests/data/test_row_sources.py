@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import forerank
 from forerank import PairwiseRanker, PointwiseRanker
-from forerank.data import row_blocks
+from forerank.data import readers, row_blocks
 from forerank.data.group_labels import group_hashes
 from forerank.data.row_blocks import BlockMaker, Labels
 from forerank.data.row_sources import Batch
@@ -189,6 +189,33 @@ def test_a_group_of_many_blocks_is_joined_once(monkeypatch):
     np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
     assert max(joined) >= 17
     assert len(joined) <= 4
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_batches_of_wide_tables_have_fewer_rows(tmp_path, monkeypatch, kind):
+    """Whatever rows a record batch has: here all of them."""
+    monkeypatch.setattr(readers, "_BATCH_BYTES", 300 * 8 * 40)
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((2_000, 40)), rng.integers(0, 2, 2_000)
+    data, path = table(X, y), tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(data, path)
+    elif kind == "feather":
+        pa.feather.write_feather(data, path, chunksize=2_000)
+    with forerank.open_rows(data if kind == "stream" else path, "y") as rows:
+        sizes = [batch.labels.size for batch in rows._source.batches()]
+        assert max(sizes) <= 300
+        assert sum(sizes) == 2_000
+        read = np.concatenate([block.X.copy() for block in rows.blocks()])
+    np.testing.assert_array_equal(read, X)
+
+
+def test_the_sample_of_many_columns_takes_more_of_the_memory():
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((4_000, 100)), rng.integers(0, 2, 4_000)
+    for memory, size in (("8MB", 2_000), ("4MB", 1_250), ("64MB", 4_000)):
+        with forerank.open_rows(table(X, y), "y", memory=memory) as rows:
+            assert 0.3 * size < rows.sample()[0].shape[0] <= size
 
 
 # --- arguments ---

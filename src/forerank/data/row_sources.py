@@ -25,6 +25,7 @@ from forerank.data.readers import (
     iter_batches,
     iter_table,
     refuse_equal_names,
+    sliced_batches,
     table_schema,
 )
 from forerank.exceptions import DataFileError
@@ -269,7 +270,8 @@ def _arrow_frames(data: Any, columns: Sequence[str] | None) -> Iterator[Any]:
     reader = pa.RecordBatchReader.from_stream(stream)
     refuse_equal_names("the stream", reader.schema.names)
     for batch in reader:
-        yield _frame_of(batch if columns is None else batch.select(list(columns)))
+        for some in sliced_batches(batch if columns is None else batch.select(list(columns))):
+            yield _frame_of(some)
 
 
 def _frame_of(batch: Any) -> Any:

@@ -38,6 +38,8 @@ __all__ = ["RowStream", "Scan", "open_rows", "parse_bytes"]
 # rows: larger blocks are not faster, and a larger sample costs more than the passes it saves.
 _BLOCK_SHARE, _LARGEST_BLOCK = 1 / 64, 2**24
 _SAMPLE_SHARE, _LARGEST_SAMPLE = 1 / 16, 2**18
+# Rows per column for which the sample may take a larger share: from fewer, its curvature is noise.
+_ROWS_PER_COLUMN, _MOST_OF_SAMPLE = 20, 1 / 4
 # Seconds between two lines on the progress of a pass.
 _SECONDS_PER_LINE = 0.5
 # What is wrong with a file that another program has written to.
@@ -279,8 +281,9 @@ class RowStream:
 
     def _new_sample(self, X: Any) -> RowSample:
         per_row = max(X.shape[1], 1) * X.dtype.itemsize
-        size = min(int(self._memory * _SAMPLE_SHARE) // per_row, _LARGEST_SAMPLE)
-        return RowSample(size, grouped=self.grouped)
+        most = int(self._memory * _MOST_OF_SAMPLE) // per_row
+        size = max(int(self._memory * _SAMPLE_SHARE) // per_row, _ROWS_PER_COLUMN * X.shape[1])
+        return RowSample(min(size, most, _LARGEST_SAMPLE), grouped=self.grouped)
 
     def _with_moments(
         self, moments: ColumnMoments | None, rows: Rows, n_classes: int
