@@ -2,8 +2,10 @@
 and files that change under a scan.
 """
 
+import os
 import resource
 import tempfile
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,8 @@ import scipy.sparse as sp
 
 import forerank
 from forerank import PairwiseRanker, PointwiseRanker
-from forerank.data import row_blocks
+from forerank.data import readers, row_blocks
+from forerank.data.group_labels import group_hashes
 from forerank.data.row_blocks import BlockMaker, Labels
 from forerank.data.row_sources import Batch
 from forerank.data.row_stream import parse_bytes
@@ -95,6 +98,54 @@ def test_a_label_that_the_first_read_did_not_have_is_an_error():
         again.codes(np.array(["a", "c"]), "the stream")
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "Int64", "uint16"])
+def test_groups_of_different_types_are_one_group(made, tmp_path, kind):
+    """Whole numbers that a file has in another type: the group at its border goes on, and groups
+    that are in two places are found.
+    """
+    X, y, _ = made
+    half, q = N // 2, np.arange(N) // 40
+    frame = pa.Table.to_pandas(table(X, y, q=q))
+    rows = [frame[:half], frame[half:].astype({"q": kind})]
+    for k, part in enumerate(rows):
+        part.to_parquet(tmp_path / f"{k}.parquet")
+    path = str(tmp_path / "*.parquet")
+    ranker = PairwiseRanker(alpha=1e-3, tol=1e-10)
+    with forerank.open_rows(path, "y", group="q") as opened:
+        streamed = ranker.fit(opened).coef_.copy()
+        assert opened.scan.n_groups == q.max() + 1
+    np.testing.assert_allclose(streamed, ranker.fit(X, y, qid=q).coef_, rtol=0, atol=1e-9)
+    rows[1].iloc[::-1].assign(q=(q[half:] - 10).astype(float)).to_parquet(tmp_path / "1.parquet")
+    with (
+        pytest.raises(DataFileError, match="rows of 11 groups are not next to each other"),
+        forerank.open_rows(path, "y", group="q") as opened,
+    ):
+        ranker.fit(opened)
+
+
+def test_groups_as_numbers_and_as_strings_are_an_error(made, tmp_path):
+    X, y, _ = made
+    q = np.arange(N) // 50
+    pq.write_table(table(X, y, q=q), tmp_path / "0.parquet")
+    pq.write_table(table(X, y, q=q.astype(str)), tmp_path / "1.parquet")
+    with (
+        pytest.raises(DataFileError, match=r"groups are strings .* such as '29' and then '0'"),
+        forerank.open_rows(str(tmp_path / "*.parquet"), "y", group="q") as rows,
+    ):
+        PairwiseRanker().fit(rows)
+
+
+def test_hashes_of_group_labels_do_not_depend_on_their_type():
+    numbers = np.array([0, 1, 7, 2**52])
+    expected = group_hashes(numbers)
+    for kind in (float, np.uint64):
+        np.testing.assert_array_equal(group_hashes(numbers.astype(kind)), expected)
+    found = group_hashes(np.array([0.5, 1.0, -3.0, 1e300]))
+    assert found[1] == expected[1]
+    assert np.unique(found).size == 4
+    assert found[2] == group_hashes(np.array([-3]))[0]
+
+
 def test_words_after_the_first_rows_are_an_error_with_a_remedy(made, tmp_path):
     X, y, _ = made
     pq.write_table(table(X, y), tmp_path / "0.parquet")
@@ -138,6 +189,33 @@ def test_a_group_of_many_blocks_is_joined_once(monkeypatch):
     np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
     assert max(joined) >= 17
     assert len(joined) <= 4
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_batches_of_wide_tables_have_fewer_rows(tmp_path, monkeypatch, kind):
+    """Whatever rows a record batch has: here all of them."""
+    monkeypatch.setattr(readers, "_BATCH_BYTES", 300 * 8 * 40)
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((2_000, 40)), rng.integers(0, 2, 2_000)
+    data, path = table(X, y), tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(data, path)
+    elif kind == "feather":
+        pa.feather.write_feather(data, path, chunksize=2_000)
+    with forerank.open_rows(data if kind == "stream" else path, "y") as rows:
+        sizes = [batch.labels.size for batch in rows._source.batches()]
+        assert max(sizes) <= 300
+        assert sum(sizes) == 2_000
+        read = np.concatenate([block.X.copy() for block in rows.blocks()])
+    np.testing.assert_array_equal(read, X)
+
+
+def test_the_sample_of_many_columns_takes_more_of_the_memory():
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((4_000, 100)), rng.integers(0, 2, 4_000)
+    for memory, size in (("8MB", 2_000), ("4MB", 1_250), ("64MB", 4_000)):
+        with forerank.open_rows(table(X, y), "y", memory=memory) as rows:
+            assert 0.3 * size < rows.sample()[0].shape[0] <= size
 
 
 # --- arguments ---
@@ -228,6 +306,17 @@ def test_paths_that_are_no_files_and_streams_that_end(made, tmp_path):
         parse_bytes("infGB")
 
 
+@pytest.mark.parametrize("prepare", [False, True])
+def test_a_stream_without_rows_at_the_second_read(made, prepare):
+    X, y, _ = made
+    parts = iter([table(X, y)])
+    rows = forerank.open_rows(lambda: next(parts, table(X, y)[:0]), "y", prepare=prepare)
+    with pytest.raises(DataFileError, match="rows at the first read and has none now; give a"):
+        PairwiseRanker().fit(rows)
+    with pytest.raises(DataFileError, match="there are no rows"):
+        PairwiseRanker().fit(forerank.open_rows(table(X, y)[:0], "y"))
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
 def test_a_column_without_a_name(made, tmp_path, suffix):
     X, y, _ = made
@@ -267,7 +356,8 @@ def test_a_full_disk_under_the_copy_of_the_rows(made, tmp_path, small_files, sto
         assert sp.issparse(next(iter(opened.blocks())).X) == (storage == "sparse")
     small_files(10_000)
     with forerank.open_rows(rows, "y", memory="1GB", say=lines.append) as opened:
-        found = ranker.fit(opened).coef_
+        with pytest.warns(UserWarning, match=r"no room for a copy .* set TMPDIR to a larger"):
+            found = ranker.fit(opened).coef_
         assert any("no room for a copy of the rows" in line for line in lines)
         assert list(tmp_path.iterdir()) == []
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
@@ -281,6 +371,26 @@ def test_a_copy_of_the_process_leaves_the_rows(tmp_path, monkeypatch):
         patch.setattr("os.getpid", lambda: -1)
         second.close()
     assert list(tmp_path.iterdir()) == [second.path]
+
+
+@pytest.mark.parametrize("spooled", [True, False])
+def test_a_file_that_changes_under_the_last_pass_is_an_error(made, tmp_path, small_files, spooled):
+    """Without a copy of the rows; with one the rows are those of the scan."""
+    X, y, _ = made
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table(X, y), path)
+    if not spooled:
+        small_files(10_000)
+    with forerank.open_rows(path, "y") as opened, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        blocks = opened.blocks()
+        assert next(blocks).n_rows
+        os.utime(path, ns=(0, 0))
+        if spooled:
+            assert not list(blocks)
+            return
+        with pytest.raises(DataFileError, match="changed between two reads"):
+            list(blocks)
 
 
 def test_a_file_that_changes_under_the_scan_is_an_error(made, tmp_path):

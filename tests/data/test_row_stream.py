@@ -255,7 +255,8 @@ def test_without_room_for_a_spool_the_files_are_read_again(made, tmp_path, spool
 
     monkeypatch.setattr(BlockWriter, "write", write)
     rows = forerank.open_rows(path, "y", group="q", drop=["w"], memory="1MiB", say=lines.append)
-    streamed = PairwiseRanker(tol=1e-9, alpha=1e-3).fit(rows)
+    with pytest.warns(UserWarning, match="the files are read again at every pass"):
+        streamed = PairwiseRanker(tol=1e-9, alpha=1e-3).fit(rows)
     assert any("no room" in line for line in lines)
     assert spools() == []
     expected = PairwiseRanker(tol=1e-9, alpha=1e-3).fit(X, grade > 1, qid=group)

@@ -237,6 +237,54 @@ def test_parquet_files_that_dask_would_read_together(tmp_path):
         )
 
 
+def shuffled(frame):
+    return frame.shuffle(on="qid")
+
+
+def merged(frame):
+    """Columns of two DataFrames, of which one has its rows in another order."""
+    other = frame[["row", "y", "qid", "weight"]].compute().iloc[::-1]
+    other = dd.from_pandas(other, npartitions=3, sort=False)
+    return frame[[*"abcde", "row"]].merge(other, on="row").shuffle(on="qid")
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize("make", [shuffled, merged])
+def test_rows_that_a_shuffle_has_in_another_order_each_time(make, scheduler):
+    """Labels, groups and weights of a row stay with it, although each pass shuffles anew."""
+    X, y, _, weight, qid = make_rows(16)
+    order = np.random.default_rng(0).permutation(N)  # groups are in all partitions
+    columns = {"y": y[order], "qid": qid[order], "weight": weight[order], "row": np.arange(N)}
+    frame = make(frame_of(X[order], **columns))
+    ranker, features = PairwiseRanker(tol=1e-9), frame[list("abcde")]
+    with warnings.catch_warnings(), dask.config.set(scheduler=scheduler):
+        warnings.filterwarnings("ignore", message=".* groups (have no pair|excluded)")
+        rows = {"sample_weight": frame["weight"], "qid": frame["qid"]}
+        found = clone(ranker).fit(features, frame["y"], **rows)
+        ranker.fit(X, y, sample_weight=weight, qid=qid)
+        np.testing.assert_allclose(found.coef_, ranker.coef_, atol=1e-7)
+        scores = X @ ranker.coef_[0]
+        auc = metrics.roc_auc(frame["y"], found.decision_function(features), **rows)
+        expected = metrics.roc_auc(y, scores, sample_weight=weight, qid=qid)
+        assert auc == pytest.approx(expected, abs=1e-9)
+        ap = metrics.average_precision(frame["y"], found.decision_function(features))
+        assert ap == pytest.approx(metrics.average_precision(y, scores), abs=1e-6)
+
+
+@pytest.mark.parametrize("apart", ["values", "persisted"])
+def test_columns_of_two_shuffles_are_refused(apart):
+    X, y, _, _, qid = make_rows(17)
+    frame = shuffled(frame_of(X, y=y, qid=qid))
+    X, y = frame[list("abcde")], frame["y"]
+    X, y = (X.values, y.values) if apart == "values" else (X.persist(), y)
+    with pytest.raises(ValueError, match=r"X and y come from a shuffle.* df = df.persist\(\)"):
+        PairwiseRanker().fit(X, y)
+    kept = frame.persist()
+    PairwiseRanker().fit(kept[list("abcde")].values, kept["y"].values)
+    with pytest.raises(ValueError, match="y_score and y_true come from a shuffle"):
+        metrics.roc_auc(frame["y"].values, frame["a"].values)
+
+
 def test_sizes_that_dask_is_told_are_those_of_pickles():
     X, y, *_ = make_rows(15)
     point = Point(np.ones(D) / X.std(axis=0), np.zeros(D), np.ones(D))
@@ -304,6 +352,11 @@ def test_groups_without_pairs_are_counted():
 X_, Y_, _, W_, Q_ = make_rows(13)
 
 
+def in_two_types(values):
+    """Partitions of which the first has strings in place of numbers."""
+    return divided(np.where(np.arange(N) < SIZES[0], values.astype(str).astype(object), values))
+
+
 def with_value(values, at, value):
     out = values.astype(float if values.dtype.kind != "O" else object)
     out[at] = value
@@ -329,6 +382,11 @@ def with_value(values, at, value):
          "partition 0 of 5: sample_weight must be finite"),
         (divided(X_), divided(with_value(Y_.astype(object), 305, pd.NA)), {},
          "partition 2 of 5: y has missing"),
+        (divided(X_), divided(with_value(Y_.astype(object), 305, "1")), {},
+         "partition 2 of 5: y has strings and other values"),
+        (divided(X_), in_two_types(Y_), {}, "y has strings in partition 0 and other values in"),
+        (divided(X_), divided(Y_), {"qid": in_two_types(np.arange(N) // 10)},
+         "qid has strings in partition 0 and other values in partition 2"),
         (divided(X_), divided(Y_), {"sample_weight": divided(W_ * (Y_ == 1))},
          "All rows of class 0 have sample_weight zero"),
         (divided(X_), divided(Y_), {"qid": divided(np.arange(N))}, "There are no pairs"),
@@ -355,6 +413,8 @@ def test_delayed_objects_and_missing_labels_are_refused():
         PairwiseRanker().fit(X)
     with pytest.raises(TypeError, match="y is a Dask Delayed"):
         PairwiseRanker().fit(frame_of(X_), dask.delayed(Y_))
+    with pytest.raises(TypeError, match="X is a Dask Delayed"):
+        PairwiseRanker().fit(dask.delayed(X_), Y_)
     with pytest.raises(TypeError, match="rank does not take Dask"):
         PairwiseRanker().fit(X, y).rank(X)
 

@@ -3,6 +3,8 @@
 import warnings
 from contextlib import contextmanager
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,3 +89,32 @@ def test_groups_of_which_none_has_a_pair_are_an_error(loss):
     rows = forerank.open_rows(frame, "y", group="q", weight="w")
     with pytest.raises(ValueError, match="no two rows of the same group of qid"):
         PairwiseRanker(loss).fit(rows)
+
+
+@pytest.mark.parametrize("ranker", [PairwiseRanker("logistic"), PointwiseRanker()])
+def test_columns_whose_squares_are_not_doubles(ranker):
+    X, y = columns(), np.arange(N) % 2
+    X[:, 1] *= 1e160
+    message = "Column 1 of X has values whose squares are larger than any double"
+    with (
+        forerank.open_rows(frame_of(X, y=y), "y") as rows,
+        pytest.raises(ValueError, match=message),
+    ):
+        ranker.fit(rows)
+    parts = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=500)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=message):
+        ranker.fit(*parts)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # fits in memory
+def test_a_column_whose_squares_are_zero_has_no_weight(loss):
+    X = columns()
+    y = (X[:, 0] + np.random.default_rng(1).standard_normal(N) > 0.5).astype(int)
+    X[:, 1] *= 1e-170
+    ranker = PairwiseRanker(loss, alpha=1e-3, tol=1e-9)
+    with forerank.open_rows(frame_of(X, y=y), "y") as rows:
+        coef = ranker.fit(rows).coef_[0].copy()
+    ranker.fit(X[:, ::2], y)
+    np.testing.assert_allclose(coef[::2], ranker.coef_[0], rtol=0, atol=1e-7)
+    assert abs(coef[1]) < 1e-100

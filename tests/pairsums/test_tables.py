@@ -43,11 +43,16 @@ def exact_sums(loss, own, lower, w_lower, upper, w_upper):
     return found
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kind", ["normal", "lattice", "tied", "wide"])
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (loss, kind)
+        for loss in LOSSES
+        for kind in ("normal", "lattice", "tied", "wide")
+        if (loss, kind) != ("exponential", "wide")  # which overflows
+    ],
+)
 def test_sums_equal_the_pairs_one_by_one(loss, kind):
-    if loss == "exponential" and kind == "wide":
-        pytest.skip("the exponential overflows")
     rng = np.random.default_rng(3)
     own, lower, upper = (scores(kind, rng, n) for n in (700, 400, 500))
     w_lower, w_upper = rng.uniform(0.1, 2.0, 400), rng.uniform(0.1, 2.0, 500)

@@ -9,6 +9,7 @@ from forerank.exceptions import DataFileError
 from forerank.models import load_model, save_model
 from forerank.models.scoring import table_scores
 from forerank.models.tables import model_frame
+from forerank.solvers.checkpoints import Checkpoint
 from forerank.workflows.fit import fit
 
 N = 9_000
@@ -93,6 +94,20 @@ def test_groups_are_ranked_within(frame, tmp_path, streamed):
     assert "customer" not in model.columns
 
 
+def test_groups_that_a_file_has_as_doubles(frame, tmp_path, streamed):
+    models = []
+    for kind in (int, float):
+        path = write(frame, tmp_path)
+        frame.iloc[N // 3 :].astype({"customer": kind}).to_parquet(tmp_path / "part1.parquet")
+        (tmp_path / "part2.parquet").unlink()
+        models.append(
+            fit(path, "bought", group="customer", memory="1MiB", ranker="PairwiseRanker", check=0.0)
+        )
+        assert streamed[-1].scan.n_groups == 100
+        streamed[-1].close()
+    np.testing.assert_array_equal(*(scores(model, frame) for model in models))
+
+
 def test_a_row_without_a_group_is_an_error_as_in_memory(frame, tmp_path):
     rows = frame.astype({"customer": "string"}).drop(columns="text")
     rows.loc[N - 300 :, "customer"] = None  # in one piece, as a group would be
@@ -115,6 +130,35 @@ def test_ranker_chooses_a_linear_model_on_the_sample(frame, tmp_path, streamed):
         model.estimator[0].transform(model_frame(model, rows, "the table"))
     )
     np.testing.assert_allclose(scores(model, rows), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_interrupted_fit_continues_from_its_checkpoint(frame, tmp_path, monkeypatch):
+    path, file = write(frame, tmp_path), tmp_path / "fit.checkpoint"
+    options = {"ranker": "PairwiseRanker", "memory": "1MiB", "drop": ["customer"], "check": 0.0}
+
+    def fitted(**params):
+        return fit(path, "bought", params={"tol": 1e-8, **params}, **options)
+
+    expected, save, iterations = fitted(), Checkpoint.save, []
+
+    def save_and_stop(self, state):
+        save(self, state)
+        iterations.append(state.iteration)
+        if iterations == [0, 1]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", save_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(checkpoint=str(file))
+    assert file.exists()
+    found = fitted(checkpoint=str(file))
+    assert iterations[:3] == [0, 1, 1]
+    assert not file.exists()
+    np.testing.assert_array_equal(scores(found, frame), scores(expected, frame))
+    with pytest.raises(ValueError, match="Ranker has no parameter 'checkpoint'"):
+        fit(path, "bought", params={"checkpoint": str(file)}, memory="1MiB")
+    with pytest.raises(ValueError, match="is not a checkpoint of a fit"):
+        fitted(checkpoint=str(tmp_path / "part0.parquet"))
 
 
 def test_a_method_that_needs_rows_in_memory_stays_that_of_the_sample(frame, tmp_path, streamed):

@@ -6,7 +6,8 @@ added in a tree whose shape depends on the number of partitions alone: so result
 for any number of workers, and a task that is lost with its worker is computed again elsewhere.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial, reduce
 from operator import add
@@ -22,7 +23,8 @@ from forerank._validation import is_dask
 
 __all__ = ["Partitions", "column_names", "column_of", "column_problem", "delayed_blocks"]
 __all__ += ["matrix_of"]
-__all__ += ["n_columns_of", "numbers_of", "refuse_problems", "refuse_split_groups", "single_blocks"]
+__all__ += ["n_columns_of", "numbers_of", "refuse_problems", "refuse_split_groups"]
+__all__ += ["refuse_strings_among_others", "single_blocks"]
 
 A = TypeVar("A")
 
@@ -60,6 +62,8 @@ class Partitions:
                     "both from the same collection, or repartition one of them."
                 )
             blocks.append(found)
+            if self.sizes is None:
+                _refuse_other_order(name, blocks[0], label, found)
         self._blocks = list(zip(*blocks, strict=True))
 
     def without_rows(self) -> "Partitions":
@@ -180,10 +184,60 @@ def _blocks(collection: Any, name: str, n_blocks: int = 0) -> list[Any]:
 def delayed_blocks(collection: Any) -> list[Any]:
     """A delayed object for each partition of a collection."""
     if hasattr(collection, "chunks"):
-        return np.ravel(single_blocks(collection).to_delayed()).tolist()
+        array = single_blocks(collection)
+        # Of a DataFrame, where sizes are unknown; see `_has_rows_in_order`.
+        is_own = _known_sizes(array) is not None
+        return np.ravel(array.to_delayed(optimize_graph=is_own)).tolist()
     # Full optimisation would read several small files as one partition, for a column of labels but
     # not for X; simplification reads only the columns that are used.
-    return collection.simplify().to_delayed(optimize_graph=False)
+    if _has_rows_in_order(collection):
+        return collection.simplify().to_delayed(optimize_graph=False)
+    with _shared_shuffles():
+        return collection.to_delayed(optimize_graph=False)
+
+
+@contextmanager
+def _shared_shuffles() -> Iterator[None]:
+    """Shuffles of one DataFrame are the same tasks in all graphs made here: shuffles through files,
+    the default without a client, would not be.
+    """
+    import dask
+    from dask.utils import get_default_shuffle_method
+
+    method = {"dataframe.shuffle.method": "tasks"} if get_default_shuffle_method() == "disk" else {}
+    with dask.config.set(method):
+        yield
+
+
+def _has_rows_in_order(collection: Any) -> bool:
+    """Whether a DataFrame is read and changed partition by partition alone.
+
+    A shuffle or a merge has its rows in another order each time. Unsimplified, the columns of one
+    DataFrame have it in common; simplified, X and its labels would have one each, for the columns
+    that either uses, and labels would be those of other rows.
+    """
+    from dask.dataframe.dask_expr._expr import Blockwise
+    from dask.dataframe.dask_expr.io import IO
+
+    return all(isinstance(node, (Blockwise, IO)) for node in collection.expr.walk())
+
+
+def _refuse_other_order(name: str, blocks: list[Any], label: str, column: list[Any]) -> None:
+    """ValueError where one of two collections is shuffled or merged without the other, or apart
+    from it: the rows of their partitions are then in different orders.
+    """
+    if column and column[0] is not None and _shuffles(blocks) != _shuffles(column):
+        raise ValueError(
+            f"{name} and {label} come from a shuffle, sort or merge that Dask makes for each of "
+            "them, with the rows in another order each time. Make both from one persisted "
+            "DataFrame, df = df.persist(), or give columns of one DataFrame, not their values."
+        )
+
+
+def _shuffles(blocks: list[Any]) -> set[str]:
+    """The keys of the tasks that exchange rows between partitions, and wait for all of them."""
+    keys = {key[0] if isinstance(key, tuple) else key for key in blocks[0].dask}
+    return {key for key in keys if "shuffle" in str(key) or "barrier-" in str(key)}
 
 
 def refuse_other_collections(collection: Any, name: str) -> None:
@@ -273,6 +327,8 @@ def column_problem(values: NDArray, name: str) -> str:
     is_missing = _are_missing(values) if values.dtype == object else values != values
     if np.any(is_missing):
         return f"{name} has missing values; remove these rows or give them a value"
+    if values.dtype == object and len({isinstance(v, str) for v in values.tolist()}) > 1:
+        return f"{name} has strings and other values; write them in the same way"
     return ""
 
 
@@ -287,6 +343,17 @@ def numbers_of(block: Any) -> NDArray[np.float64]:
     if values.dtype == object:
         values = np.where(_are_missing(values), np.nan, values)
     return values.astype(np.float64)
+
+
+def refuse_strings_among_others(parts: list[NDArray], name: str) -> None:
+    """ValueError where values are strings in some partitions and not in others."""
+    filled = [(number, part) for number, part in enumerate(parts) if part.size]
+    first = {isinstance(part[0], str): number for number, part in reversed(filled)}
+    if len(first) > 1:
+        raise ValueError(
+            f"{name} has strings in partition {first[True]} and other values in partition "
+            f"{first[False]}; write them in the same way."
+        )
 
 
 def refuse_problems(problems: list[str]) -> None:

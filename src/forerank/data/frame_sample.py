@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from forerank.data.group_labels import group_hashes, group_values
+
 __all__ = ["draw_rows", "sample_size"]
 
 # Most rows of a sample on which columns are prepared and methods chosen, and the fewest.
@@ -36,8 +38,8 @@ def draw_rows(frames: Iterable[Any], size: float, seed: int, group: str | None =
     for frame in frames:
         u = rng.uniform(size=len(frame))
         if group is not None:
-            names = pd.util.hash_array(frame[group].astype(str).to_numpy(dtype=object))
-            u = names.astype(float) / 2.0**64
+            names = group_values(frame[group]).astype(str)
+            u = group_hashes(names).astype(float) / 2.0**64
         chosen = u < share
         if chosen.any():
             kept.append(frame.assign(**{_RANDOM: u})[chosen])

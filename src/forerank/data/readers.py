@@ -42,10 +42,13 @@ __all__ = [
     "read_strings",
     "read_table",
     "refuse_equal_names",
+    "sliced_batches",
     "table_schema",
 ]
 
-# Bytes of the buffer through which a column of a Parquet file is read.
+# Bytes and rows of a batch of a Parquet or Feather file: 65,536 rows of up to 128 doubles.
+_BATCH_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**26, 2**8, 2**16
+# Most bytes of the buffer through which a column of a Parquet file is read.
 _BUFFER = 2**20
 # Key of `DataFrame.attrs` with notes on what was skipped in a file, a list of strings.
 NOTES = "forerank_notes"
@@ -351,9 +354,20 @@ def _columnar(path: Any, kind: str, columns: Sequence[str] | None) -> Iterator:
         empty = True
         for batch in batches(wanted):
             empty = False
-            yield _with_names(batch, names)
+            yield from sliced_batches(_with_names(batch, names))
         if empty:
             yield _with_names(pa.RecordBatch.from_pylist([], schema=schema), names)
+
+
+def sliced_batches(batch: Any) -> Iterator[Any]:
+    """The rows of a batch in batches of limited size, which share its memory."""
+    rows = _rows_of_batch(batch.nbytes / max(batch.num_rows, 1))
+    for begin in range(0, max(batch.num_rows, 1), rows):
+        yield batch.slice(begin, rows)
+
+
+def _rows_of_batch(bytes_per_row: float) -> int:
+    return int(min(max(_BATCH_BYTES / max(bytes_per_row, 1.0), _FEWEST_ROWS), _MOST_ROWS))
 
 
 def _with_names(batch: Any, names: Mapping[str, str]) -> Any:
@@ -381,10 +395,18 @@ def _parquet(path: Any) -> Iterator[tuple[Any, Any]]:
     """The schema of a Parquet file, and a function from names of columns to its batches."""
     import pyarrow.parquet as pq
 
-    # Without a buffer of its own, the reader holds all pages that it has read until the end.
-    errors = _arrow_errors(path, "Parquet")
-    with errors, pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
-        yield file.schema_arrow, lambda columns: file.iter_batches(columns=columns and [*columns])
+    with _arrow_errors(path, "Parquet"):
+        about = pq.read_metadata(path)
+        groups = (about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+        rows = _rows_of_batch(max(sum(groups) / max(about.num_rows, 1), 8.0 * about.num_columns))
+        # Without a buffer of its own, the reader holds all pages that it has read until the end.
+        buffer = min(_BUFFER, _BATCH_BYTES // max(about.num_columns, 1))
+        with pq.ParquetFile(path, metadata=about, buffer_size=buffer, pre_buffer=False) as file:
+
+            def batches(columns: Sequence[str] | None) -> Iterator:
+                return file.iter_batches(rows, columns=columns and [*columns])
+
+            yield file.schema_arrow, batches
 
 
 @contextmanager

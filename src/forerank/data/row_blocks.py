@@ -8,7 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from forerank._text import counted
 from forerank._typing import Vector
+from forerank.data.group_labels import group_hashes
 from forerank.data.row_sources import ArraySource, Batch
 from forerank.exceptions import DataFileError
 from forerank.objectives.parts import Rows
@@ -55,18 +57,21 @@ class Labels:
             )
         return np.array(numbers, dtype=np.int16)[inverse]
 
-    def groups(self, group: NDArray) -> NDArray[np.int64]:
+    def groups(self, group: NDArray, name: Any) -> NDArray[np.int64]:
         """The number of the group of each row: of runs of equal labels."""
-        from pandas.util import hash_array
-
+        last = group[0] if self._last is None else self._last
+        if isinstance(group[0], str) != isinstance(last, str):
+            raise DataFileError(
+                name,
+                f"groups are strings in some rows and numbers in others, such as {str(last)!r} and "
+                f"then {str(group[0])!r}; write them in the same way",
+            )
         changes = np.ones(group.size, dtype=bool)
         changes[1:] = group[1:] != group[:-1]
         changes[:1] = self._last is None or group[0] != self._last
         numbers = self._n_groups - 1 + np.cumsum(changes)
         self._n_groups, self._last = int(numbers[-1]) + 1, group[-1]
-        started = group[changes]
-        self._hashes.append(hash_array(started if started.dtype.kind in "biuf"
-                                       else started.astype(object)))  # fmt: skip
+        self._hashes.append(group_hashes(group[changes]))
         return numbers
 
     def refuse_split_groups(self, name: Any) -> None:
@@ -78,8 +83,8 @@ class Labels:
         if split:
             raise DataFileError(
                 name,
-                f"the rows of {split:,} groups are not next to each other; sort the files by the "
-                "group column",
+                f"the rows of {counted(split, 'group')} are not next to each other; sort the files "
+                "by the group column",
             )
 
     def sorted(self, name: Any) -> tuple[NDArray, NDArray[np.int64]]:
@@ -142,7 +147,7 @@ class BlockMaker:
             return
         self._check(batch)
         codes = self._labels.codes(batch.labels, self._name)
-        group = None if batch.group is None else self._labels.groups(batch.group)
+        group = None if batch.group is None else self._labels.groups(batch.group, self._name)
         self._waiting.append(Rows(batch.X, codes, batch.weight, group))
         self._n_rows += n
         size = sum(_size(rows.X) for rows in self._waiting)

@@ -18,17 +18,20 @@ from forerank._text import listed
 from forerank._validation import is_integer
 from forerank.data.formats import check_readable, file_kind
 from forerank.data.frames import to_frame
+from forerank.data.group_labels import group_values
 from forerank.data.readers import (
     check_columns,
     csv_types,
     iter_batches,
     iter_table,
     refuse_equal_names,
+    sliced_batches,
     table_schema,
 )
 from forerank.exceptions import DataFileError
 
-__all__ = ["ArraySource", "Batch", "TableSource", "find_files", "known_rows", "open_source"]
+__all__ = ["ArraySource", "Batch", "TableSource", "find_files", "known_rows", "name_of_files"]
+__all__ += ["open_source"]
 
 # Formats that are read in blocks.
 _STREAMED = ("csv", "tsv", "parquet", "feather")
@@ -126,10 +129,12 @@ class TableSource:
     ) -> None:
         self._data, self._reading = data, reading
         self.files: list[Path] = data if isinstance(data, list) else []
-        self.name: Any = _name_of(self.files) if self.files else "the stream"
+        self.name: Any = name_of_files(self.files) if self.files else "the stream"
         self._special = target, group, weight
         _refuse_other_names(self.name, columns, drop, target=target, group=group, weight=weight)
+        self._has_rows = False
         head = self._head()
+        self._has_rows = len(head) > 0
         names = list(head.columns)
         check_columns(self.name, names, target, group, weight, *(columns or ()), *drop)
         used = {name for name in (target, group, weight, *drop) if name is not None}
@@ -168,7 +173,15 @@ class TableSource:
         are those of the first block of a file.
         """
         if not self.files:
-            yield from _arrow_frames(self._data, columns)
+            n_rows = 0
+            for frame in _arrow_frames(self._data, columns):
+                n_rows += len(frame)
+                yield frame
+            if self._has_rows and not n_rows:
+                raise DataFileError(
+                    self.name, "it had rows at the first read and has none now; give a table, or a "
+                    "function that opens the stream"
+                )  # fmt: skip
             return
         for path in self.files:
             if file_kind(path, self._reading.get("format")) in ("csv", "tsv"):
@@ -239,6 +252,8 @@ class TableSource:
             raise DataFileError(
                 self.name, f"the {what} column {column.name!r} is empty in row {row:,}; remove it"
             )
+        if what == "group":
+            return group_values(column)
         values = column.to_numpy()
         return values if values.dtype.kind in "biuf" else values.astype(str)
 
@@ -255,7 +270,8 @@ def _arrow_frames(data: Any, columns: Sequence[str] | None) -> Iterator[Any]:
     reader = pa.RecordBatchReader.from_stream(stream)
     refuse_equal_names("the stream", reader.schema.names)
     for batch in reader:
-        yield _frame_of(batch if columns is None else batch.select(list(columns)))
+        for some in sliced_batches(batch if columns is None else batch.select(list(columns))):
+            yield _frame_of(some)
 
 
 def _frame_of(batch: Any) -> Any:
@@ -276,7 +292,7 @@ def _words(frame: Any) -> list[str]:
     return [name for name in frame.columns if not types.is_numeric_dtype(frame[name].dtype)]
 
 
-def _name_of(files: list[Path]) -> Any:
+def name_of_files(files: list[Path]) -> Any:
     """What an error calls files; rows are counted over all of them."""
     return files[0] if len(files) == 1 else f"{files[0]} to {files[-1].name} ({len(files)} files)"
 

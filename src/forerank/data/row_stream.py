@@ -7,6 +7,7 @@ room for a spool, the sources are read again at every pass.
 """
 
 import errno
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from forerank._text import counted
 from forerank._typing import Vector
-from forerank._validation import SAFE_WEIGHTS
+from forerank._validation import SAFE_WEIGHTS, stacklevel_outside
 from forerank.data.prefetch import prefetched
 from forerank.data.prepared_source import prepared
 from forerank.data.row_blocks import BlockMaker, BlockReader, BlockWriter, Labels
@@ -37,6 +38,8 @@ __all__ = ["RowStream", "Scan", "open_rows", "parse_bytes"]
 # rows: larger blocks are not faster, and a larger sample costs more than the passes it saves.
 _BLOCK_SHARE, _LARGEST_BLOCK = 1 / 64, 2**24
 _SAMPLE_SHARE, _LARGEST_SAMPLE = 1 / 16, 2**18
+# Rows per column for which the sample may take a larger share: from fewer, its curvature is noise.
+_ROWS_PER_COLUMN, _MOST_OF_SAMPLE = 20, 1 / 4
 # Seconds between two lines on the progress of a pass.
 _SECONDS_PER_LINE = 0.5
 # What is wrong with a file that another program has written to.
@@ -278,8 +281,9 @@ class RowStream:
 
     def _new_sample(self, X: Any) -> RowSample:
         per_row = max(X.shape[1], 1) * X.dtype.itemsize
-        size = min(int(self._memory * _SAMPLE_SHARE) // per_row, _LARGEST_SAMPLE)
-        return RowSample(size, grouped=self.grouped)
+        most = int(self._memory * _MOST_OF_SAMPLE) // per_row
+        size = max(int(self._memory * _SAMPLE_SHARE) // per_row, _ROWS_PER_COLUMN * X.shape[1])
+        return RowSample(min(size, most, _LARGEST_SAMPLE), grouped=self.grouped)
 
     def _with_moments(
         self, moments: ColumnMoments | None, rows: Rows, n_classes: int
@@ -307,10 +311,12 @@ class RowStream:
     def _without_spool(self) -> None:
         """Give the spool up."""
         assert self._spool is not None
-        self._say(
+        line = (
             f"no room for a copy of the rows in {self._spool.path.parent}: the files are read "
             "again at every pass; set TMPDIR to a larger disk to avoid that"
         )
+        self._say(line)
+        warnings.warn(line, UserWarning, stacklevel=stacklevel_outside())
         self._spool.close()
         self._spool = None
 
@@ -337,7 +343,8 @@ class RowStream:
         """
         scan = self.scan
         self.n_passes += 1
-        if self._reader is None or self._reader.is_in_place:
+        reads_files = self._reader is None or self._reader.is_in_place
+        if reads_files:
             self.check_unchanged()
         n_rows = 0
         progress = _Progress(self._say, f"pass {self.n_passes}", scan.moments.n_rows)
@@ -352,6 +359,8 @@ class RowStream:
             yield Rows(rows.X, scan.order[rows.codes], weight, rows.group)
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, _CHANGED)
+        if reads_files:
+            self.check_unchanged()
 
     def over_parts(self, function: Callable[[Rows], Any]) -> Any:
         """The sum of function(rows) over all blocks, in order."""

@@ -27,6 +27,7 @@ from forerank.dask.partitions import (
     numbers_of,
     refuse_problems,
     refuse_split_groups,
+    refuse_strings_among_others,
 )
 from forerank.estimators.base import refuse_more_than_two, refuse_one_class
 from forerank.estimators.part_fits import (
@@ -177,6 +178,8 @@ def _scan_labels(partitions: Partitions, *, grouped: bool) -> tuple["_Reader", V
     """The reader of partitions, and the number of rows of each class."""
     found = partitions.map(_count_labels)
     refuse_problems([each.problem for each in found])
+    refuse_strings_among_others([each.labels for each in found], "y")
+    refuse_strings_among_others([each.groups for each in found], "qid")
     filled = [each for each in found if each.labels.size]
     if not filled:
         raise ValueError("X has no rows; rows of at least two classes are needed.")

@@ -74,6 +74,17 @@ def refuse_other_columns(ranker: Any, n_columns: int) -> None:
         )
 
 
+def refuse_large_values(moments: ColumnMoments) -> None:
+    """ValueError where sums of squares of a column are not finite."""
+    squares = moments.moved(np.zeros(moments.about.size)).second.sum(axis=0)
+    large = np.flatnonzero(~np.isfinite(squares))
+    if large.size:
+        raise ValueError(
+            f"Column {large[0]} of X has values whose squares are larger than any double. Divide "
+            "it by its largest absolute value."
+        )
+
+
 def check_checkpoint(ranker: Any, *, in_parts: bool) -> None:
     """ValueError where the checkpoint of a ranker cannot be used, before any row is read."""
     path = ranker.checkpoint
@@ -138,6 +149,7 @@ def prepare_part_pairs(
     from forerank.estimators.base import refuse_one_class, warn_unpaired
 
     refuse_one_class(scan.classes)
+    refuse_large_values(scan.moments)
     edges = ranker._edges()
     weight, n_classes = scan.moments.weight, scan.classes.size
     edges = None if edges is None else tuple(edges)
@@ -175,6 +187,7 @@ def prepare_part_points(ranker: Any, scan: Any, over_parts: OverParts) -> Solve:
 
     refuse_one_class(scan.classes)
     refuse_more_than_two(scan.classes)
+    refuse_large_values(scan.moments)
     moments, per_class = scan.moments, None
     refuse_weightless_class(moments.weight, np.array([False, True]), scan.classes)
     if ranker.class_weight is not None:

@@ -22,7 +22,7 @@ __all__ = ["is_stream", "prepare_stream_pairs", "prepare_stream_points", "refuse
 
 def is_stream(X: Any) -> bool:
     """Whether X are rows of `forerank.open_rows`."""
-    return getattr(X, "is_row_stream", False)
+    return getattr(type(X), "is_row_stream", False)
 
 
 def refuse_stream(ranker: Any) -> None:

@@ -23,6 +23,7 @@ from forerank.dask.partitions import (
     column_problem,
     refuse_problems,
     refuse_split_groups,
+    refuse_strings_among_others,
 )
 from forerank.metrics.ranking import Curve, Ranking, curve_of, excluded_text, rank_rows
 from forerank.metrics.validation import positive_rows
@@ -90,6 +91,8 @@ class ScoredPartitions:
         ).without_rows()
         self._found = self._partitions.map(_scan)
         refuse_problems([each.problem for each in self._found])
+        refuse_strings_among_others([each.labels for each in self._found], "y_true")
+        refuse_strings_among_others([each.groups for each in self._found], "qid")
         self._filled = [each for each in self._found if each.n_rows]
         if not self._filled:
             raise ValueError("y_true is empty; at least one row of each class is needed.")

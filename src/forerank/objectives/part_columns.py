@@ -20,6 +20,8 @@ __all__ = ["ColumnMoments", "part_moments"]
 # Variation of a column, relative to its mean, that counts as rounding error, and entries of a
 # gradient, relative to the sum of the absolute terms.
 _ROUNDING = 1e-13
+# Units below this have squares that are not normal doubles.
+_LEAST_UNIT = float(np.sqrt(np.finfo(float).tiny))
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,10 @@ class ColumnMoments:
         """The moments about another point."""
         d = self.about - about
         weight = self.weight[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            second = self.second + 2.0 * d * self.first + weight * d**2
         return ColumnMoments(
-            about,
-            self.weight,
-            self.first + weight * d,
-            self.second + 2.0 * d * self.first + weight * d**2,
-            self.stored,
-            self.n_rows,
+            about, self.weight, self.first + weight * d, second, self.stored, self.n_rows
         )
 
     def _class_means(self) -> tuple[Vector, Vector]:
@@ -119,7 +118,8 @@ class ColumnMoments:
         stored = self.stored.sum(axis=0) / total
         unit = np.sqrt(np.maximum(square, 0.0) / np.where(stored > 0.0, stored, 1.0))
         constant = ~((unit > _ROUNDING * np.abs(mean)) & np.isfinite(unit))
-        unit[constant] = np.where(mean[constant] != 0.0, np.abs(mean[constant]), 1.0)
+        size = np.abs(mean[constant])
+        unit[constant] = np.where(size > _LEAST_UNIT, size, 1.0)
         if not centred or self.is_sparse:  # entries that are not stored stay zero
             mean = np.zeros(mean.size)
         if intercept:

@@ -212,7 +212,7 @@ class PartIterations:
         if problem.intercept:
             penalty[-1] = 0.0
         with np.errstate(over="ignore"):
-            self._penalty = np.minimum(penalty / self._unit**2, np.finfo(float).max)
+            self._penalty = np.minimum(penalty / self._unit / self._unit, np.finfo(float).max)
         self._reference = self._saved.reference if self._saved else self._reference_norm()
 
     def _point(self, w: Vector) -> Point:

@@ -22,6 +22,7 @@ from forerank.metrics.estimates import Estimate
 from forerank.models import Model
 from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
+from forerank.solvers.checkpoints import check_checkpoint_file
 from forerank.workflows.fit_stream import FileSet, fit_file_set, streamed_files
 from forerank.workflows.rankers import (
     available_forms,
@@ -185,14 +186,24 @@ def _fit_files(
     by_name = isinstance(ranker, str) and ranker.lower() == "ranker"
     is_free = by_name and not {"families", "methods"} & set(params or {})
 
+    checkpoint = make_ranker(ranker, params).get_params().get("checkpoint")
+    if checkpoint is not None:
+        check_checkpoint_file(checkpoint)
+    of_sample: dict[str, Any] = {"families": "linear"} if is_free else {}
+    if checkpoint is not None:
+        of_sample["checkpoint"] = None
+
     def fit_frame(frame: Any, has_all_rows: bool) -> Model:
-        linear = {"families": "linear"} if is_free and not has_all_rows else {}
+        changes = {} if has_all_rows else of_sample
         return fit(
-            frame, files.target, ranker=ranker, params={**(params or {}), **linear},
+            frame, files.target, ranker=ranker, params={**(params or {}), **changes},
             group=files.group, positive=positive, seed=seed, say=say, **options,
         )  # fmt: skip
 
-    return fit_file_set(files, fit_frame, positive=positive, memory=memory, seed=seed, say=say)
+    return fit_file_set(
+        files, fit_frame,
+        positive=positive, memory=memory, seed=seed, checkpoint=checkpoint, say=say,
+    )  # fmt: skip
 
 
 def _held_out_measures(

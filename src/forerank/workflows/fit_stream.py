@@ -21,10 +21,11 @@ from forerank.data.formats import file_kind, is_compressed
 from forerank.data.forms import in_form
 from forerank.data.frame_sample import draw_rows, sample_size
 from forerank.data.frames import as_frame
+from forerank.data.group_labels import group_values
 from forerank.data.labels import is_unlabelled, label_text, read_labels
 from forerank.data.readers import check_columns, iter_table
 from forerank.data.row_blocks import BlockStorage
-from forerank.data.row_sources import Batch, find_files, known_rows
+from forerank.data.row_sources import Batch, find_files, known_rows, name_of_files
 from forerank.data.row_stream import RowStream
 from forerank.data.source import ReadOptions
 from forerank.estimators import PairwiseRanker, PointwiseRanker
@@ -145,7 +146,7 @@ class FileSet:
 
         drawn = draw_rows(counted_frames(), size, seed, self.group)
         if drawn is None:
-            raise DataFileError(self.files[0], "there are no rows")
+            raise DataFileError(name_of_files(self.files), "there are no rows")
         return drawn, counts
 
 
@@ -156,7 +157,7 @@ class _PreparedRows:
 
     def __init__(self, files: FileSet, model: Model, y_of: Mapping[str, Any]) -> None:
         self._files, self._model, self._y_of = files, model, y_of
-        self.files, self.name = files.files, files.files[0]
+        self.files, self.name = files.files, name_of_files(files.files)
         self._steps, self._form, self._map = _steps_of(model)
         self.columns: list[str] = []
         self.n_columns_read, self.n_rows = len(model.columns), known_rows(files.files, files.kind)
@@ -188,7 +189,7 @@ class _PreparedRows:
             where = f"row {n_before + int(np.argmax(missing)) + 1:,}"
             problem = f"{where}: the group column {column.name!r} is empty here; give each row one"
             raise DataFileError(self.name, problem)
-        return np.asarray(column.astype(str))
+        return group_values(column)
 
     def _labels(self, column: Any) -> NDArray:
         import pandas as pd
@@ -237,12 +238,14 @@ def fit_file_set(
     positive: Any,
     memory: int | None,
     seed: int,
+    checkpoint: str | os.PathLike[str] | None,
     say: Say,
 ) -> Model:
     """A model whose columns and method are those of `fit_frame` on a sample of the rows, and whose
     weights are fitted on all rows, where its ranker is linear.
 
     `fit_frame` takes a frame, and whether it has all rows: those of files that fit into memory.
+    `checkpoint` is that of the fit on all rows.
     """
     limit = memory if memory is not None else int(_SHARE_OF_MACHINE * machine_memory())
     say("reading a sample of the rows")
@@ -265,11 +268,12 @@ def fit_file_set(
             "PairwiseRanker and PointwiseRanker are fitted on all rows"
         )
         return model
+    last = {} if checkpoint is None else {"checkpoint": checkpoint}
     stream = RowStream(
         _PreparedRows(files, model, y_of), grouped=files.group is not None, memory=limit, say=say
     )
     with stream:
-        fitted = clone(before).fit(stream)
+        fitted = clone(before).set_params(**last).fit(stream)
     _replace(model, before, fitted)
     model.summary |= {
         "rows": n_rows,
@@ -308,6 +312,6 @@ def _source_name(files: list[Path]) -> str:
 
 def _error(files: FileSet) -> Callable[..., DataFileError]:
     def error(problem: str, row: int | None = None, arguments: Any = None) -> DataFileError:
-        return DataFileError(files.files[0], problem, None, arguments)
+        return DataFileError(name_of_files(files.files), problem, None, arguments)
 
     return error
