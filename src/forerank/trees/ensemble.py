@@ -241,7 +241,7 @@ class TreeEnsemble:
         sizes = {getattr(self, name).size for name in _NODE_ARRAYS}
         if len(sizes) != 1 or not _are_starts(self.first_node, sizes.pop(), least=1):
             return "trees with a wrong number of nodes"
-        if not _are_starts(self.first_word, self.words.size, least=0):
+        if not _are_starts(self.first_word, self.words.size, least=1):
             return "trees with a wrong number of categories"
         return self._problem_of_nodes()
 
