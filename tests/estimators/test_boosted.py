@@ -72,7 +72,8 @@ class TestLosses:
         fitted = ranker(rounds=15, max_features=1.0, min_samples_leaf=10).fit(X, y)
         peer = lightgbm.LGBMClassifier(
             n_estimators=15, learning_rate=0.05, num_leaves=15, min_child_samples=10,
-            reg_lambda=1.0, min_child_weight=0.0, min_data_in_bin=1, n_jobs=1, verbosity=-1,
+            reg_lambda=1.0, min_child_weight=0.0, min_data_in_bin=1, max_bin=63, n_jobs=1,
+            verbosity=-1,
         ).fit(X, y)  # fmt: skip
         assert_allclose(
             fitted.decision_function(X), peer.predict(X, raw_score=True), rtol=1e-4, atol=1e-5
@@ -252,6 +253,8 @@ class TestRows:
         X, y = mixed_rows(200)
         plain = ranker().fit(X, y).decision_function(X)
         assert_array_equal(ranker().fit(X, y, np.full(200, 7.0)).decision_function(X), plain)
+        X = X.copy()
+        X[:, :3] = np.round(4.0 * X[:, :3])  # few values, so that each has a bin in either case
         weight = np.random.default_rng(0).integers(1, 4, 200)
         rows = np.repeat(np.arange(200), weight)
         params = {"l2": 0.0, "min_samples_leaf": 1, "max_leaf_nodes": 4, "max_features": 1.0}

@@ -10,9 +10,9 @@ from forerank.trees.ensemble import bit_set
 from tree_rows import expected_value, mixed_rows, new_rows, shapley_values
 
 
-def grown(backend="lightgbm", n_trees=12, n=400, **settings):
+def grown(backend="lightgbm", n_trees=12, n=400, categories=(3,), **settings):
     X, y = mixed_rows(n)
-    rows = TrainingRows(X, y == 1, categories=(3,))
+    rows = TrainingRows(X, y == 1, categories=categories)
     given = {"min_samples_leaf": 5, "max_features": 1.0, "learning_rate": 0.3, **settings}
     return make_grower(backend, rows, GrowthSettings(**given)).grow(n_trees)
 
@@ -28,11 +28,17 @@ def ensemble():
 
 
 class TestScores:
-    def test_equal_the_rules_in_plain_python(self, ensemble):
-        X = new_rows(60)
-        everything = range(4)
+    # Four rows are scored together; the last ones alone.
+    @pytest.mark.parametrize("n", [1, 4, 63])
+    @pytest.mark.parametrize("categories", [True, False])
+    def test_equal_the_rules_in_plain_python(self, ensemble, categories, n):
+        ensemble = ensemble if categories else grown("histogram", categories=())
+        assert ensemble.has_categories == categories
+        X = new_rows(n)
+        X[: n // 8, 3] = np.resize([-1.0, 31.0, 32.0, 1e300, np.inf, -np.inf], n // 8)
         expected = [
-            0.25 + sum(expected_value(ensemble, x, everything, r) for r in ensemble.first_node[:-1])
+            ensemble.constant
+            + sum(expected_value(ensemble, x, range(4), root) for root in ensemble.first_node[:-1])
             for x in X
         ]
         assert_allclose(ensemble.scores(X), expected, rtol=1e-13)
@@ -126,6 +132,7 @@ class TestProblems:
             ("first_node", np.array([0, 10**9]), "wrong number of nodes"),
             ("first_node", np.array([], dtype=np.int64), "wrong number of nodes"),
             ("first_word", np.array([0, 10**9]), "wrong number of categories"),
+            ("first_word", np.array([0, 0]), "wrong number of categories"),
         ],
     )
     def test_wrong_arrays(self, name, array, problem):

@@ -142,9 +142,10 @@ class BoostedRanker(GraphRanker):
     Notes
     -----
     Cost: one pass over N x d bytes for each round and level; for `rounds="cv"` about five times as
-    many rounds. Only ratios of sample weights count: they are divided by their mean, so that the
-    penalty l2 has the same strength. An integer weight is the same as repeated rows for l2=0, up to
-    the bins of columns and `min_samples_leaf`, which counts rows.
+    many rounds. LightGBM cuts a column into bins, one for 32 rows, but 63 to 255 of them. Only
+    ratios of sample weights count: they are divided by their mean, so that the penalty l2 has the
+    same strength. An integer weight is the same as repeated rows for l2=0, up to the bins of
+    columns and `min_samples_leaf`, which counts rows.
 
     Examples
     --------

@@ -22,9 +22,12 @@ _MOST_FAILURES = 10
 # Rows below which a category is not split off by itself, and the share of the rows that replaces it
 # for small data.
 _ROWS_OF_CATEGORY, _SHARE_OF_CATEGORY = 100, 0.02
-# Values of X up to which LightGBM counts by rows, which takes half the time with many columns of few
-# values; with more of them several threads may be used, whose sums by rows depend on their number.
+# Values of X up to which LightGBM counts by rows, which takes half the time with many columns of
+# few values. With more of them there may be several threads, and sums by rows depend on how many.
 _VALUES_BY_ROWS = 1_000_000
+# Bins of a column: one for so many rows, at least and at most so many (LightGBM's own number). With
+# few rows the sums over bins, not over rows, are what a tree takes its time for.
+_ROWS_PER_BIN, _FEWEST_BINS, _MOST_BINS = 32, 63, 255
 # Bits of LightGBM's decision_type: a category, missing values to the left, and what is missing.
 _IS_CATEGORY, _DEFAULT_LEFT, _ZERO_IS_MISSING, _NAN_IS_MISSING = 1, 2, 4, 8
 
@@ -99,6 +102,7 @@ def _params(rows: TrainingRows, settings: GrowthSettings) -> dict[str, Any]:
         "min_sum_hessian_in_leaf": _MIN_CURVATURE,
         "lambda_l2": float(settings.l2),
         "feature_fraction": float(settings.max_features),
+        "max_bin": min(max(n_rows // _ROWS_PER_BIN, _FEWEST_BINS), _MOST_BINS),
         "min_data_in_bin": 1 if n_rows < 5_000 else 3,
         "min_data_per_group": of_category,
         "feature_pre_filter": False,
