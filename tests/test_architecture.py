@@ -180,7 +180,7 @@ PUBLIC = {
     """,
     "forerank.plots": """
         AlphaPathDisplay ColumnCurvesDisplay CriticalDifferenceDisplay HitsDisplay
-        ScoreDistributionDisplay TopStabilityDisplay draw_curves
+        RoundsDisplay ScoreDistributionDisplay TopStabilityDisplay draw_curves
     """,
     "forerank.sampling": """
         Drawn PairSampler STRATEGIES

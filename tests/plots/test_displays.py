@@ -22,6 +22,7 @@ from forerank.plots import (
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
     HitsDisplay,
+    RoundsDisplay,
     ScoreDistributionDisplay,
     TopStabilityDisplay,
 )
@@ -260,6 +261,23 @@ def test_paths_of_an_estimator(ax):
         "ap",
     )
     assert AlphaPathDisplay.from_estimator(ranker, ax=ax).best == ("pairs", 0.1)
+
+
+def test_rounds_of_trees(ax):
+    results = {
+        "method": ["rows", "trees", "trees"],
+        "alpha": [0.1, np.nan, np.nan],
+        "rounds": [np.nan, 20, 10],
+        "mean_test_score": [0.7, 0.8, 0.9],
+    }
+    display = RoundsDisplay.from_cv_results(results, best=("trees", 10), metric="ap", ax=ax)
+    assert set(display.paths) == {"trees"}
+    assert_array_equal(display.lines_["trees"].get_xdata(), [10, 20])
+    assert_array_equal(display.lines_["trees"].get_ydata(), [0.9, 0.8])
+    assert (display.best_.get_xdata()[0], display.best_.get_ydata()[0]) == (10, 0.9)
+    assert "rounds" in ax.get_xlabel()
+    with pytest.raises(ValueError, match="lacks rounds"):
+        RoundsDisplay.from_cv_results({"method": [], "mean_test_score": []})
 
 
 def test_results_without_a_path():

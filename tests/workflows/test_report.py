@@ -120,13 +120,23 @@ def test_the_ranker_that_chooses_is_the_default(graded):
     assert type(ranker).__name__ == "Ranker"
     assert (ranker.metric, ranker.random_state) == ("ndcg@20", 0)
     assert any(ranker.best_method_ in line.lower() for line in found.sentences)
-    assert found.page["selection"]["path"] is not None
+    path, learning = found.page["selection"]["figures"]
+    assert "Regularisation path" in path.caption
     assert len(found.held_out.choices) == 3
-    assert (
-        "Bars: one standard deviation over the folds."
-        in found.page["selection"]["learning"].caption
-    )
+    assert "Bars: one standard deviation over the folds." in learning.caption
     assert found.page["weights"]["rows"][0]["name"] == "a"
+
+
+def test_trees_are_shown_by_their_number_of_rounds():
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    data = pd.DataFrame({"a": rng.normal(size=200) + y, "b": rng.normal(size=200), "y": y})
+    found = make_report(data, "y", params={"families": "linear,trees", "cv": 3}, folds=3)
+    path, rounds = found.page["selection"]["figures"][:2]
+    assert path.caption.endswith("Trees and averages, which have none, are not shown.")
+    assert rounds.caption.startswith("Boosted trees: ")
+    assert "against rounds, 2 methods" in rounds.alt
 
 
 # --- The page ---

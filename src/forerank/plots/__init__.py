@@ -3,7 +3,7 @@
 The displays work as those of scikit-learn: `from_...` computes and draws, `plot` draws again.
 """
 
-from forerank.plots.alpha_path import AlphaPathDisplay
+from forerank.plots.alpha_path import AlphaPathDisplay, RoundsDisplay
 from forerank.plots.column_curves import ColumnCurvesDisplay
 from forerank.plots.critical_difference import CriticalDifferenceDisplay
 from forerank.plots.curves import draw_curves
@@ -16,6 +16,7 @@ __all__ = [
     "ColumnCurvesDisplay",
     "CriticalDifferenceDisplay",
     "HitsDisplay",
+    "RoundsDisplay",
     "ScoreDistributionDisplay",
     "TopStabilityDisplay",
     "draw_curves",

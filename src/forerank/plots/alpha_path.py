@@ -1,8 +1,10 @@
-"""Cross-validated measure against the penalty, one line per method."""
+"""Cross-validated measure against the parameter that is tuned, one line per method: the penalty, or
+the number of rounds of boosted trees.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from forerank._text import figure_label
 from forerank.metrics.registry import measure_phrase
 from forerank.plots.style import COLOURS, axes_for, require_matplotlib
 
-__all__ = ["AlphaPathDisplay"]
+__all__ = ["AlphaPathDisplay", "RoundsDisplay"]
 
 _MARKERS = "os^Dvp*"
 
@@ -43,6 +45,9 @@ class AlphaPathDisplay:
     best: tuple[str, float] | None = None
     metric: str | None = None
 
+    _parameter: ClassVar[str] = "alpha"
+    _axis: ClassVar[str] = "alpha (penalty; larger values to the right)"
+
     def plot(self, ax: Any = None, *, bands: bool = False, **kwargs: Any) -> Self:
         """Draw the paths.
 
@@ -54,7 +59,7 @@ class AlphaPathDisplay:
         **kwargs
             For matplotlib's `plot`.
         """
-        self.ax_, self.figure_ = axes_for(ax, "AlphaPathDisplay.plot")
+        self.ax_, self.figure_ = axes_for(ax, f"{type(self).__name__}.plot")
         self.lines_, self.best_ = {}, None
         for number, (method, (alphas, means, deviations)) in enumerate(self.paths.items()):
             style = {
@@ -74,7 +79,7 @@ class AlphaPathDisplay:
             at = int(np.argmin(np.abs(np.log(alphas) - np.log(self.best[1]))))
             ring = {"mfc": "none", "mec": "black", "ms": 13, "mew": 1.5, "label": "selected"}
             (self.best_,) = self.ax_.plot([alphas[at]], [means[at]], "o", **ring)
-        self.ax_.set(xscale="log", xlabel="alpha (penalty; larger values to the right)")
+        self.ax_.set(xscale="log", xlabel=self._axis)
         title = f"{measure_phrase(self.metric or 'measure')}, mean of the folds"
         self.ax_.set_ylabel(figure_label(title))
         self.ax_.legend()
@@ -93,11 +98,10 @@ class AlphaPathDisplay:
         if results is None:
             kind = type(estimator).__name__
             raise ValueError(f"{kind} has no cv_results_; give a fitted Ranker.")
-        best, alpha = (
-            getattr(estimator, "best_method_", None),
-            getattr(estimator, "best_alpha_", None),
+        best, value = (
+            getattr(estimator, f"best_{name}_", None) for name in ("method", cls._parameter)
         )
-        selected = None if best is None or alpha is None else (str(best), float(alpha))
+        selected = None if best is None or value is None else (str(best), float(value))
         metric = getattr(estimator, "metric", None) if metric is None else metric
         return cls.from_cv_results(results, best=selected, metric=metric, ax=ax, **kwargs)
 
@@ -116,13 +120,13 @@ class AlphaPathDisplay:
         Parameters
         ----------
         cv_results : dict
-            "method", "alpha", "mean_test_score" and optionally "std_test_score", of equal length.
-            Trials without a positive alpha or a finite mean are not drawn.
+            "method", the parameter, "mean_test_score" and optionally "std_test_score", of equal
+            length. Trials without a positive parameter or a finite mean are not drawn.
         best, metric, ax, **kwargs
             As in the class and in `plot`.
         """
         require_matplotlib(f"{cls.__name__}.from_cv_results")
-        required = ("method", "alpha", "mean_test_score")
+        required = ("method", cls._parameter, "mean_test_score")
         missing = ", ".join(name for name in required if name not in cv_results)
         if missing:
             raise ValueError(
@@ -139,7 +143,17 @@ class AlphaPathDisplay:
                 paths[str(method)] = alphas[index], means[index], deviations[index]
         if not paths:
             raise ValueError(
-                "cv_results has no method with a positive alpha and a finite mean; "
+                f"cv_results has no method with positive {cls._parameter} and a finite mean; "
                 "nothing can be drawn."
             )
         return cls(paths=paths, best=best, metric=metric).plot(ax=ax, **kwargs)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RoundsDisplay(AlphaPathDisplay):
+    """Cross-validated measure against the number of rounds of boosted trees, one line per size of
+    the trees. Parameters and attributes are those of `AlphaPathDisplay`, with rounds for alphas.
+    """
+
+    _parameter: ClassVar[str] = "rounds"
+    _axis: ClassVar[str] = "rounds (number of trees)"

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from forerank._text import figure_label
+from forerank._text import counted, figure_label
 from forerank._typing import Vector
 from forerank.metrics.estimates import format_value
 from forerank.metrics.probability_bounds import probability_bounds
@@ -26,6 +26,7 @@ from forerank.plots import (
     AlphaPathDisplay,
     CriticalDifferenceDisplay,
     HitsDisplay,
+    RoundsDisplay,
     ScoreDistributionDisplay,
     TopStabilityDisplay,
 )
@@ -257,26 +258,49 @@ def weights(
 
 def alpha_path(ranker: Any, title: str) -> ReportFigure | None:
     """Cross-validated measure against alpha; None where no method that was tried has an alpha."""
+    caption = "Regularisation path: the mean of the folds for each method and alpha that was tried."
+    if not np.isfinite(_values(ranker, "alpha")).all():
+        caption += " Trees and averages, which have none, are not shown."
+    return _path(AlphaPathDisplay, "alpha", ranker, title, caption)
+
+
+def rounds_path(ranker: Any, title: str) -> ReportFigure | None:
+    """The same against the number of rounds of boosted trees."""
+    caption = "Boosted trees: the mean of the folds for each number of rounds that was tried."
+    return _path(RoundsDisplay, "rounds", ranker, title, caption)
+
+
+def _values(ranker: Any, parameter: str) -> Vector:
+    """The parameter of each trial; NaN where it has none."""
+    results = ranker.cv_results_
+    return np.asarray(results.get(parameter, [np.nan] * len(results["method"])), dtype=np.float64)
+
+
+def _path(
+    display: type[AlphaPathDisplay], parameter: str, ranker: Any, title: str, caption: str
+) -> ReportFigure | None:
+    """Cross-validated measure against a parameter; None where no method that was tried has it."""
+    known = np.isfinite(_values(ranker, parameter))
+    methods = set(np.asarray(ranker.cv_results_["method"], dtype=object)[known])
+    if not methods:
+        return None
 
     def draw(ax: Any) -> None:
-        AlphaPathDisplay.from_estimator(ranker, metric=title, ax=ax)
+        display.from_estimator(ranker, metric=title, ax=ax)
         ax.set_ylabel(_wrapped(title))
         _legend_below(ax, 2)
 
-    results = ranker.cv_results_
-    has_alpha = np.isfinite(np.asarray(results["alpha"], dtype=np.float64))
-    n_methods = len({m for m, known in zip(results["method"], has_alpha, strict=True) if known})
-    others = "" if has_alpha.all() else " Trees and averages, which have none, are not shown."
+    is_shown = getattr(ranker, "best_method_", None) in methods
+    ring = "; a ring marks the selected one" if is_shown else ""
+    against = f"Cross-validated measure against {parameter}, {counted(len(methods), 'method')}"
     try:
         return _drawn(
             draw,
-            f"Cross-validated measure against alpha for {n_methods} methods; "
-            "a ring marks the selected one.",
-            "Regularisation path: the mean of the folds for each method and alpha that was tried."
-            + others,
-            (_SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((n_methods + 2) // 2)),
+            f"{against}{ring}.",
+            caption,
+            (_SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((len(methods) + 2) // 2)),
         )
-    except ValueError:
+    except ValueError:  # no trial was measured
         return None
 
 

@@ -129,11 +129,12 @@ def selection_section(ranker: Any, held: HeldOut, title: str) -> dict[str, Any] 
     if isinstance(curve, Mapping) and len(curve.get("rows", ())) > 1:
         sentence = as_sentence(str(curve.get("sentence", "")))
         learning = figures.learning_curve(curve, title, sentence)
-    shows = "The figure shows" if learning is None else "Both figures show"
+    paths = figures.alpha_path(ranker, title), figures.rounds_path(ranker, title)
+    drawn = [figure for figure in (*paths, learning) if figure is not None]
+    shows = "The figure shows" if len(drawn) == 1 else "The figures show"
     return {
         "sentence": " ".join(lines),
-        "path": figures.alpha_path(ranker, title),
-        "learning": learning,
+        "figures": drawn,
         "note": f"{shows} {title} in the folds in which the method was selected, on all rows.",
     }
 
