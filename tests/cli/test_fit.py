@@ -124,6 +124,8 @@ def test_warnings_are_printed_as_notes(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     fit = ["fit", tmp_path / "a.csv", "-t y --group q --check 0 -o", tmp_path / "m.forerank"]
     assert "note: 1 of 10 groups" in run(*fit).stderr
+    fit.append("-r PairwiseRanker")
+    assert "note: 1 of 10 groups" in run(*fit, "--force").stderr
     assert run(*fit, "--force -q").stderr == ""
     printed = json.loads(run(*fit, "--force --json").stdout)
     assert any("10 groups" in warning for warning in printed["warnings"])
