@@ -14,11 +14,12 @@ from forerank.models import load_model
 
 def test_printed_summary(tmp_path, work):
     data = work / "train.csv"
-    printed = run("fit", data, "--target y -o", tmp_path / "m.forerank").stdout
+    quick = "--alphas 3 --cv 3 --target y -o"
+    printed = run("fit", data, quick, tmp_path / "m.forerank").stdout
     rows = ("300 rows of train.csv", "positive 'yes'", "negative 'no'", "1 number,", "left out id")
     for part in (*rows, "AUC", "On 60 held-out rows", "saved"):
         assert part in printed
-    quiet = run("fit", data, "--target y -q --check 0 -o", tmp_path / "q.forerank")
+    quiet = run("fit", data, "-q --check 0 --families linear", quick, tmp_path / "q.forerank")
     assert quiet.stdout.startswith("Selected: ")
     assert quiet.stderr == ""
 
