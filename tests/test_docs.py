@@ -53,9 +53,11 @@ def printed(code, namespace, name):
 
 
 def session(body, directory):
-    """A console block with the output of its commands."""
+    """A console block with the output of its commands; programs import for seconds, so that only
+    those of the README (test_tour.py) and those with pipes are started.
+    """
     return "".join(
-        f"{line}\n{tour.output_of(line[2:], directory)}"
+        f"{line}\n{tour.output_of(line[2:], directory, own_process=False)}"
         for line in body.splitlines()
         if line.startswith("$ ")
     )

@@ -4,13 +4,18 @@ python tests/tour.py      # write the session of the README anew; python tests/t
 docs/
 """
 
+import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from forerank.cli.app import app
 from forerank.workflows.demo import write_tables
 
 README = Path(__file__).parent.parent / "README.md"
@@ -30,7 +35,19 @@ def replayed(page: str, directory: Path) -> str:
     return re.sub(r"```console\n(.*?)```", run, page, flags=re.DOTALL)
 
 
-def output_of(command: str, directory: Path) -> str:
+def output_of(command: str, directory: Path, *, own_process: bool = True) -> str:
+    """What a command prints; without a process of its own only where it needs no shell."""
+    if own_process or not re.fullmatch(r"forerank [\w .,:/@='\"-]+", command):
+        printed = _output_of_process(command, directory)
+    else:
+        with contextlib.chdir(directory):
+            printed = CliRunner(env={"COLUMNS": "110"}).invoke(app, shlex.split(command)[1:]).output
+    # Whether functions are compiled depends on what ran before on this machine.
+    lines = (line for line in printed.splitlines() if "compiling once" not in line)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _output_of_process(command: str, directory: Path) -> str:
     bin_directory = Path(sys.executable).parent
     surroundings = {
         **os.environ,
@@ -46,9 +63,7 @@ def output_of(command: str, directory: Path) -> str:
         text=True,
         check=False,
     )
-    # Whether functions are compiled depends on what ran before on this machine.
-    lines = (line for line in done.stdout.splitlines() if "compiling once" not in line)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    return done.stdout
 
 
 def main() -> None:

@@ -146,9 +146,12 @@ def test_grades_in_all_commands(tmp_path):
     frame.to_csv(tmp_path / "grades.csv", index=False)
     data = [tmp_path / "grades.csv", "-t y --drop age"]
     assert "share of pairs in order" in run("fit", *data, "-o", tmp_path / "m.forerank").stdout
-    for metric in ("", "--metric wmw", "--metric ndcg@10"):
-        compared = run("compare", *data, metric, "-m Ranker -m RankNCG --folds 2").stdout
-        assert "has the highest" in compared
+    for options in (
+        "-m Ranker -m RankNCG",
+        "-m pairwise-logistic -m RankNCG --metric wmw",
+        "-m pairwise-logistic -m RankNCG --metric ndcg@10",
+    ):
+        assert "has the highest" in run("compare", *data, options, "--folds 2").stdout
     made = run("report", *data, "--against none --folds 2 -o", tmp_path / "r.html").stdout
     assert "a row of a higher grade is ranked above" in made
     error = fails("compare", *data, "--metric ap")
@@ -167,7 +170,7 @@ def test_reader_of_the_output_may_stop_early(work):
 def test_no_incomplete_model_after_a_kill(tmp_path, work):
     out = tmp_path / "m.forerank"
     rng = np.random.default_rng(0)
-    options = ["-t", "y", "--force", "-q", "-o", str(out)]
+    options = ["-t", "y", "-r", "PairwiseRanker", "--force", "-q", "-o", str(out)]
     command = [sys.executable, "-m", "forerank", "fit", str(work / "train.csv"), *options]
     loaded = 0
     for seconds in (*rng.uniform(1.0, 4.0, 3), None):

@@ -14,11 +14,12 @@ from forerank.models import load_model
 
 def test_printed_summary(tmp_path, work):
     data = work / "train.csv"
-    printed = run("fit", data, "--target y -o", tmp_path / "m.forerank").stdout
+    quick = "--alphas 3 --cv 3 --target y -o"
+    printed = run("fit", data, quick, tmp_path / "m.forerank").stdout
     rows = ("300 rows of train.csv", "positive 'yes'", "negative 'no'", "1 number,", "left out id")
     for part in (*rows, "AUC", "On 60 held-out rows", "saved"):
         assert part in printed
-    quiet = run("fit", data, "--target y -q --check 0 -o", tmp_path / "q.forerank")
+    quiet = run("fit", data, "-q --check 0 --families linear", quick, tmp_path / "q.forerank")
     assert quiet.stdout.startswith("Selected: ")
     assert quiet.stderr == ""
 
@@ -124,6 +125,8 @@ def test_warnings_are_printed_as_notes(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     fit = ["fit", tmp_path / "a.csv", "-t y --group q --check 0 -o", tmp_path / "m.forerank"]
     assert "note: 1 of 10 groups" in run(*fit).stderr
+    fit.append("-r PairwiseRanker")
+    assert "note: 1 of 10 groups" in run(*fit, "--force").stderr
     assert run(*fit, "--force -q").stderr == ""
     printed = json.loads(run(*fit, "--force --json").stdout)
     assert any("10 groups" in warning for warning in printed["warnings"])

@@ -22,7 +22,7 @@ from forerank.estimators import dask_fits
 from forerank.models import Model, load_model, save_model
 from forerank.solvers.checkpoints import Checkpoint
 
-N, D = 4_000, 30
+N, D = 2_000, 30
 
 
 def rare_columns(n=N, d=D, seed=0):
@@ -47,7 +47,7 @@ def files(tmp_path_factory):
     return folder
 
 
-def open_rows(files, target="y", memory="1MB", **options):
+def open_rows(files, target="y", memory="2MB", **options):
     return forerank.open_rows(files / "X.npy", files / f"{target}.npy", memory=memory, **options)
 
 
@@ -238,7 +238,7 @@ def test_a_checkpoint_of_other_rows_is_refused(files, tmp_path):
     for rows, labels, what in (
         (one_changed, y, "columns of other moments"),
         (X, swapped, "columns of other moments"),
-        (X[:-1], y[:-1], "number of rows = 4000; this fit has number of rows = 3999"),
+        (X[:-1], y[:-1], f"number of rows = {N}; this fit has number of rows = {N - 1}"),
         (X[:, :-1], y, "number of columns = 30; this fit has number of columns = 29"),
     ):
         np.save(tmp_path / "other.npy", rows)
@@ -464,7 +464,7 @@ def save_and_wait(self, state):
         time.sleep(600)
 
 Checkpoint.save = save_and_wait
-rows = forerank.open_rows(folder + "/X.npy", folder + "/y.npy", memory="1MB")
+rows = forerank.open_rows(folder + "/X.npy", folder + "/y.npy", memory="2MB")
 forerank.PairwiseRanker("logistic", alpha=1e-5, tol=1e-9, checkpoint=path).fit(rows)
 """
 

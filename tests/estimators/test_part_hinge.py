@@ -17,7 +17,7 @@ from forerank import PairwiseRanker, PointwiseRanker
 from forerank.estimators import dask_fits
 from forerank.solvers import partwise_hinge
 
-N, D = 20_000, 6
+N, D = 10_000, 6
 
 
 def made(kind, n=N, seed=0):

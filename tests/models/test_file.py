@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 
 import numpy as np
@@ -217,8 +218,9 @@ def test_damaged_files_give_clear_errors_only(tmp_path, place, junk, how):
     assert model.estimator.coef_.shape == (1, 1)
 
 
+# A process that saves until it is killed, for each line: all of them share the imports of one.
 CHILD = """
-import sys
+import os, signal, sys
 import numpy as np
 from forerank import PairwiseRanker
 from forerank.models import Model, save_model
@@ -226,27 +228,31 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 300))
 model = Model(PairwiseRanker().fit(X, X[:, 0] > 0))
 save_model(model, sys.argv[1] + "-first", force=True)
-print("ready", flush=True)
-while True:
-    save_model(model, sys.argv[1], force=True)
+for _ in sys.stdin:
+    pid = os.fork()
+    while pid == 0:
+        save_model(model, sys.argv[1], force=True)
+    print(pid, flush=True)
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_files_are_complete_after_a_kill_at_any_time(tmp_path):
     path = tmp_path / "model.forerank"
     rng = np.random.default_rng(0)
-    for _ in range(3):
-        with subprocess.Popen(
-            [sys.executable, "-c", CHILD, path], stdout=subprocess.PIPE, text=True
-        ) as child:
-            child.stdout.readline()
-            try:
-                child.wait(0.05 + rng.uniform(0, 0.3))
-            except subprocess.TimeoutExpired:
-                os.kill(child.pid, signal.SIGKILL)
-        if path.exists():
-            assert load_model(path).estimator.coef_.shape == (1, 300)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", CHILD, path], **pipes) as child:
+        for _ in range(5):
+            child.stdin.write("\n")
+            child.stdin.flush()
+            saving = int(child.stdout.readline())
+            time.sleep(0.05 + rng.uniform(0, 0.3))
+            os.kill(saving, signal.SIGKILL)
+            if path.exists():
+                assert load_model(path).estimator.coef_.shape == (1, 300)
+        child.stdin.close()
+    assert child.returncode == 0  # none had ended by itself
     assert path.exists()
 
 

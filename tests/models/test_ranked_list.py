@@ -168,7 +168,7 @@ def test_matrices_are_ranked_by_row_number(tmp_path, first, grouped):
     qid = np.repeat(np.arange(9), 10) if grouped else None
     path = tmp_path / "in.svm"
     dump_svmlight_file(X, y, str(path), zero_based=first == 0, query_id=qid)
-    model = fit(path, check=0)
+    model = fit(path, ranker="PairwiseRanker", check=0)
     assert model.summary["zero_based"] == (first == 0)
     rank_file(model, path, tmp_path / "out.csv")
     ranked = pd.read_csv(tmp_path / "out.csv")
@@ -324,7 +324,7 @@ def test_no_rows_of_a_matrix(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=X[:, 0] > 0)
     np.savez(tmp_path / "none.npz", X=X[:0], y=X[:0, 0] > 0)
     (tmp_path / "none.svm").write_text("# no rows\n")
-    matrix = fit(tmp_path / "a.npz", check=0)
+    matrix = fit(tmp_path / "a.npz", ranker="PairwiseRanker", check=0)
     for name in ("none.npz", "none.svm"):
         assert rank_file(matrix, tmp_path / name, tmp_path / "out.csv", force=True).rows == 0
         assert (tmp_path / "out.csv").read_text() == "row,label,score,rank\n"

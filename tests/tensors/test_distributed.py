@@ -1,5 +1,6 @@
 """A loss over the rows of several processes is that of one process with all of them."""
 
+import multiprocessing
 import socket
 
 import pytest
@@ -67,7 +68,11 @@ def free_port():
 def results(tmp_path_factory):
     """What each of 4 processes found, and each of the first 2 as a group."""
     folder = tmp_path_factory.mktemp("processes")
-    torch.multiprocessing.spawn(process, (free_port(), str(folder)), nprocs=4)
+    # Processes of a server that has imported PyTorch, where there are such: it takes seconds.
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    multiprocessing.set_forkserver_preload(["forerank.torch"])
+    arguments = free_port(), str(folder)
+    torch.multiprocessing.start_processes(process, arguments, nprocs=4, start_method=method)
     return {n: [torch.load(folder / f"{n}-{rank}.pt") for rank in range(n)] for n in (2, 4)}
 
 

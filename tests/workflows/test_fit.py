@@ -224,7 +224,9 @@ def test_infinite_values_of_matrices():
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = X[:, 0] > 0
     X[0, 1], X[1, 1] = np.inf, np.nan
-    assert np.isfinite(explain(fit(Matrix(X, y, None), check=0)).weights[0].weight)
+    assert np.isfinite(
+        explain(fit(Matrix(X, y, None), ranker="PairwiseRanker", check=0)).weights[0].weight
+    )
     with pytest.raises(DataFileError, match="not finite"):
         fit(Matrix(sp.csr_matrix(X), y, None))
 
@@ -331,10 +333,11 @@ def test_names_of_several_levels():
     levels = pd.MultiIndex.from_tuples(
         [("a", name) if name != "y" else ("y", "") for name in frame.columns]
     )
-    model = fit(frame.set_axis(levels, axis=1), ("y", ""), drop=[("a", "seen")], check=0)
+    options = {"ranker": "PairwiseRanker", "check": 0}
+    model = fit(frame.set_axis(levels, axis=1), ("y", ""), drop=[("a", "seen")], **options)
     assert set(model.columns) == {"a.age", "a.job", "a.city", "a.note"}
     assert model.target == "y"
-    plain = fit(frame, "y", drop=["seen"], check=0)
+    plain = fit(frame, "y", drop=["seen"], **options)
     given = frame.set_axis(levels, axis=1).set_index([("a", "city"), ("a", "id")], drop=False)
     assert_allclose(evaluate(model, given).scores, evaluate(plain, frame).scores, atol=1e-8)
     ranked = rank_frame(model, given)

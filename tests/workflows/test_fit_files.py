@@ -25,7 +25,7 @@ def test_files_and_frames_give_the_same_model(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.assign(seen=pd.to_datetime(frame["seen"])).to_parquet(tmp_path / "a.parquet")
     models = [
-        fit(data, "y", check=0)
+        fit(data, "y", ranker="PairwiseRanker", check=0)
         for data in (
             typed_table(),
             pl.from_pandas(typed_table()),
