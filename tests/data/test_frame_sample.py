@@ -36,6 +36,12 @@ def test_groups_are_complete_and_one_stays():
     drawn = draw_rows(frames(), 3_000, 0, "group")
     assert 0 < len(drawn) <= 3_000
     assert (drawn["group"].value_counts() == 25).all()
+    # A group in two frames, of which only the second has fractions and so another text for it.
+    for shift in range(10):
+        label = np.repeat([0.0, 1.0, 2.0, 2.0, 3.5, 4.0], 5) + shift
+        parts = [pd.DataFrame({"group": label[:15]}), pd.DataFrame({"group": label[15:]})]
+        counts = draw_rows(parts, 15, 0, "group")["group"].value_counts()
+        assert all(n == np.sum(label == each) for each, n in counts.items())
     one = draw_rows((frame.assign(group="a") for frame in frames()), 100, 0, "group")
     assert len(one) == 10_000
 

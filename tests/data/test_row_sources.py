@@ -144,6 +144,30 @@ def test_hashes_of_group_labels_do_not_depend_on_their_type():
     assert found[1] == expected[1]
     assert np.unique(found).size == 4
     assert found[2] == group_hashes(np.array([-3]))[0]
+    signed = np.array([-128, -1, 0, 7])
+    expected = group_hashes(signed)
+    for kind in (np.int8, np.int16, np.int32, np.float32, float):
+        np.testing.assert_array_equal(group_hashes(signed.astype(kind)), expected)
+    assert group_hashes(np.array([1.5], np.float32)) == group_hashes(np.array([1.5]))
+
+
+def test_negative_groups_of_files_with_other_integers(made, tmp_path):
+    X, y, _ = made
+    half = np.repeat([-1, 3], N // 2)
+
+    def write(second):
+        files = [(half, np.int8), (second, np.int64)]
+        for k, (q, kind) in enumerate(files):
+            pq.write_table(table(X, y, q=q.astype(kind)), tmp_path / f"{k}.parquet")
+        return forerank.open_rows(str(tmp_path / "*.parquet"), "y", group="q")
+
+    with write(np.repeat([255, 4], N // 2)) as rows:  # not the group whose bits are those of -1
+        assert rows.n_rows == 2 * N
+    with (
+        write(np.repeat([4, -1], N // 2)) as rows,
+        pytest.raises(DataFileError, match="rows of 1 group are not next to each other"),
+    ):
+        PairwiseRanker().fit(rows)
 
 
 def test_words_after_the_first_rows_are_an_error_with_a_remedy(made, tmp_path):

@@ -56,6 +56,15 @@ def test_scikit_learn_checks(estimator, check):
         check(estimator)
 
 
+def test_models_of_earlier_versions_have_one_sum_of_trees():
+    X, y = mixed_rows(200)
+    fitted = ranker().fit(X, y)
+    for name in ("n_models", "_n_models"):
+        del fitted.__dict__[name]
+    assert clone(fitted).n_models == 1
+    assert_array_equal(list(fitted.staged_decision_function(X))[-1], fitted.decision_function(X))
+
+
 class TestLosses:
     @pytest.mark.parametrize("loss", BOOSTING_LOSSES)
     def test_every_loss_ranks(self, loss):

@@ -54,6 +54,10 @@ class TestScores:
         single = X.astype(np.float32)
         assert_array_equal(ensemble.scores(single), ensemble.scores(single.astype(float)))
 
+    def test_no_rows_have_no_scores(self, ensemble):
+        for X in (np.empty((0, 4)), sp.csr_matrix((0, 4))):
+            assert ensemble.scores(X).shape == (0,)
+
     def test_ranges_of_trees_add_up(self, ensemble):
         X = new_rows(50)
         scores = np.full(50, ensemble.constant)

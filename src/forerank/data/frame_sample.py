@@ -38,8 +38,7 @@ def draw_rows(frames: Iterable[Any], size: float, seed: int, group: str | None =
     for frame in frames:
         u = rng.uniform(size=len(frame))
         if group is not None:
-            names = group_values(frame[group]).astype(str)
-            u = group_hashes(names).astype(float) / 2.0**64
+            u = group_hashes(group_values(frame[group])).astype(float) / 2.0**64
         chosen = u < share
         if chosen.any():
             kept.append(frame.assign(**{_RANDOM: u})[chosen])

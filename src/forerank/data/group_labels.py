@@ -27,11 +27,13 @@ def group_hashes(values: NDArray) -> NDArray[np.uint64]:
 
     if values.dtype.kind not in "biuf":
         return hash_array(values.astype(object))
-    hashes = hash_array(values)
     if values.dtype.kind == "f":
-        whole = _are_whole(values)
+        values = values.astype(np.float64)
+        hashes, whole = hash_array(values), _are_whole(values)
         hashes[whole] = hash_array(values[whole].astype(np.int64))
-    return hashes
+        return hashes
+    # The bits of a negative number depend on the size of its type.
+    return hash_array(values if values.dtype.kind == "u" else values.astype(np.int64))
 
 
 def _are_whole(values: NDArray) -> NDArray[np.bool_]:

@@ -157,6 +157,10 @@ class BoostedRanker(GraphRanker):
     True
     """
 
+    # Models of earlier versions have neither, and one sum of trees.
+    n_models: int = 1
+    _n_models = 1
+
     def __init__(
         self,
         loss: str = "logistic",

@@ -155,7 +155,7 @@ def add_csr_scores(  # type: ignore[no-untyped-def]
     begin_tree, end_tree, begin_row, end_row, scores,
 ):  # fmt: skip
     """The same for the rows of a CSR matrix, some of which are written as an array at a time."""
-    size = min(max(_BLOCK_VALUES // max(n_features, 1), 4), end_row - begin_row)
+    size = max(min(max(_BLOCK_VALUES // max(n_features, 1), 4), end_row - begin_row), 1)
     rows = np.zeros((size, n_features))
     for begin in range(begin_row, end_row, size):
         n = min(size, end_row - begin)
