@@ -13,8 +13,10 @@ timed tasks need not be alone on it.
 import argparse
 import gzip
 import json
+import math
 import os
 import platform
+import random
 import subprocess
 import warnings
 from collections import Counter
@@ -25,6 +27,7 @@ from time import process_time
 from typing import Any
 
 import joblib
+import numpy as np
 from rich.progress import Progress
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -45,6 +48,9 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "papers" / "results"
 # Significant digits that numbers keep in a record. What is compared more finely than that is
 # recorded as a difference.
 DIGITS = 6
+# Differences up to this size are none in a check: figures of pages have three or four digits, and
+# fits end at a tolerance.
+CHECKED = 1e-3
 
 
 def main(
@@ -71,10 +77,16 @@ def main(
     parser.add_argument("--publish", action="store_true", help=f"into docs/papers/results/{name}")
     page_only = "make the page from the record, without a run"
     parser.add_argument("--page-only", action="store_true", help=page_only)
+    again = "do this many recorded tasks again, drawn at random, and compare; nothing is written"
+    parser.add_argument("--check", type=int, metavar="N", help=again)
     options(parser)
     args = parser.parse_args()
     folder = Path("bench-output") / (f"{name}-quick" if args.quick else name)
     folder = PUBLISHED / name if args.publish else args.out or folder
+    if args.check is not None:
+        results = Results(folder)
+        tasks = [task for stage in stages(results, args) for task in stage]
+        return print(results.check(tasks, args.check, args.jobs))
     if args.page_only:
         results = Results(folder)
     else:
@@ -155,6 +167,22 @@ class Results:
                 self.add(name, records)
                 progress.update(bar, description=name[:60], advance=1)
 
+    def check(self, tasks: Sequence[Task], n: int, jobs: int = 1) -> str:
+        """Do `n` recorded tasks again, drawn at random, and say which numbers differ from the
+        record: relatively, those below one by their difference. Times do not count.
+        """
+        known = sorted((task for task in tasks if task[0] in self._done), key=lambda task: task[0])
+        drawn = random.Random(0).sample(known, min(n, len(known)))
+        parallel = joblib.Parallel(jobs, return_as="generator", batch_size=1)
+        lines, found = [], np.zeros(len(drawn))
+        for k, (name, records) in enumerate(parallel(joblib.delayed(_records)(t) for t in drawn)):
+            differences = _differences(_rounded(records), self._done[name]["records"])
+            key, found[k] = max(differences, key=lambda each: each[1], default=("", 0.0))
+            if found[k] > CHECKED:
+                lines.append(f"{name}: {key} differs by {found[k]:.2g}")
+        text = f"{np.count_nonzero(found <= CHECKED)} of {len(drawn)} tasks agree to {CHECKED:g}"
+        return "\n".join([*lines, f"{text}, {np.count_nonzero(found == 0.0)} of them exactly."])
+
     def pack(self) -> None:
         """Write the packed record; the same lines give the same bytes."""
         self._packed.write_bytes(gzip.compress(self._path.read_bytes(), 9, mtime=0))
@@ -186,6 +214,22 @@ class Results:
             units = [f"{name} ({count} units)" for name, count in counts.items()]
             text.append(f"{word}: {next(iter(counts)) if len(counts) == 1 else '; '.join(units)}.")
         return "\n\n".join(text)
+
+
+def _differences(a: Any, b: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    """Differences of all numbers of two records but times, each with its key."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for name in a:
+            if not name.startswith("seconds"):
+                yield from _differences(a[name], b[name], name)
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for left, right in zip(a, b, strict=True):
+            yield from _differences(left, right, key)
+    elif isinstance(a, int | float) and isinstance(b, int | float):
+        same = a == b or (math.isnan(a) and math.isnan(b))
+        yield key, 0.0 if same else abs(a - b) / max(abs(a), abs(b), 1.0)
+    elif a != b:
+        yield key, math.inf
 
 
 def _rounded(value: Any) -> Any:

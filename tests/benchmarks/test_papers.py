@@ -1,6 +1,7 @@
 """The reproductions run from end to end in their quick form, on one data set."""
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -109,8 +110,9 @@ def test_raykar2007(tmp_path, monkeypatch):
     assert (tmp_path / "raykar2007.md").read_text() == page
 
 
-def test_kotlowski2011(tmp_path):
-    page = page_of("kotlowski2011", tmp_path, "--data", "haberman")
+def test_kotlowski2011(tmp_path, monkeypatch, capsys):
+    haberman = ("--data", "haberman")
+    page = page_of("kotlowski2011", tmp_path, *haberman)
     parts = ["Table 1", "Figure 1", "When do pairs pay?", "all-pairs squared hinge"]
     parts += ["regret against its bound"]
     check_parts(page, tmp_path, parts, ["figure1", "regrets", "study"])
@@ -118,6 +120,16 @@ def test_kotlowski2011(tmp_path):
     assert "rank loss of logistic within 0.01 of the paper or below | yes |" in page
     assert "2 random models in each panel" in page
     assert "did not reach their tolerance: none" in page
+
+    # Recorded tasks can be done again and compared.
+    options = (*haberman, "--jobs", 1, "--check", 2)
+    run_here(monkeypatch, "kotlowski2011", tmp_path, *options)
+    assert "2 of 2 tasks agree to 0.001, 2 of them exactly." in capsys.readouterr().out
+    settings, *lines = recorded(tmp_path)
+    wrong = [re.sub(r": 0\.\d", ": 7.0", line) for line in lines]
+    (tmp_path / "results.jsonl").write_text("\n".join([settings, *wrong]) + "\n")
+    run_here(monkeypatch, "kotlowski2011", tmp_path, *haberman, "--jobs", 1, "--check", 1)
+    assert "differs by" in capsys.readouterr().out
 
 
 def test_donmez2009(tmp_path):
