@@ -53,7 +53,7 @@ def test_weights_have_double_precision_whatever_the_columns(made, cls):
 
 
 @pytest.mark.parametrize("group", [None, "q"])
-@pytest.mark.parametrize("factor", [1e-200, 1e200, 2.0])
+@pytest.mark.parametrize("factor", [1e-309, 1e-200, 1e200, 2e307, 2.0])
 def test_a_common_factor_of_the_weights_changes_nothing(made, factor, group):
     X, y, w = made
     ranker, found = PairwiseRanker("squared_hinge", alpha=1e-3, tol=1e-10), []
