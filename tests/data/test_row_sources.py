@@ -283,7 +283,7 @@ def test_arguments_that_do_not_fit_a_table(made, tmp_path, options, problem):
             "labels are strings in some .* 'a', an",
         ),
         ({"group": np.array([1, "a"] * (N // 2), object)}, "groups are strings in some .* and not"),
-        ({"weight": np.full(N, "x")}, "weights are not numbers; give one number per row"),
+        ({"weight": np.full(N, "x")}, "weights are not numbers; give each row one"),
     ],
 )
 def test_arguments_that_do_not_fit_a_npy_file(made, tmp_path, options, problem):

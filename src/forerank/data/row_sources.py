@@ -398,9 +398,7 @@ class ArraySource:
         try:
             return None if weight is None else np.asarray(weight, dtype=float)
         except (TypeError, ValueError):
-            raise DataFileError(
-                self.name, "weights are not numbers; give one number per row"
-            ) from None
+            raise DataFileError(self.name, "weights are not numbers; give each row one") from None
 
     def _refuse_missing(self, values: Any, what: str, begin: int) -> None:
         from pandas import isna

@@ -273,8 +273,7 @@ class RowStream:
         self._write(None)
         classes, order = labels.sorted(self._source.name)
         moments = moments.in_order(np.argsort(order))
-        drawn = sample.rows(order, moments.weight, unit)
-        self._labels = labels
+        drawn, self._labels = sample.rows(order, moments.weight, unit), labels
         self.check_unchanged()
         return Scan(classes, order, moments, drawn, n_groups, n_unpaired, n_unpaired_rows, unit)
 
@@ -352,8 +351,7 @@ class RowStream:
             n_rows += rows.n_rows
             self.bytes_read += _n_bytes(rows.X)
             progress.add(rows)
-            weight = _in_units(rows, scan.weight_unit).weight
-            yield Rows(rows.X, scan.order[rows.codes], weight, rows.group)
+            yield replace(_in_units(rows, scan.weight_unit), codes=scan.order[rows.codes])
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, _CHANGED)
         if reads_files:
@@ -401,9 +399,9 @@ def _weight_unit(largest: float) -> float:
 
 def _in_units(rows: Rows, unit: float) -> Rows:
     """The rows with their weights divided by a number."""
-    if rows.weight is None or unit == 1.0:
-        return rows
-    return replace(rows, weight=rows.weight / unit)
+    if rows.weight is not None and unit != 1.0:
+        rows = replace(rows, weight=rows.weight / unit)
+    return rows
 
 
 def _n_bytes(X: Any) -> int:
