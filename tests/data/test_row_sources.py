@@ -53,7 +53,7 @@ def test_weights_have_double_precision_whatever_the_columns(made, cls):
 
 
 @pytest.mark.parametrize("group", [None, "q"])
-@pytest.mark.parametrize("factor", [1e-200, 1e200, 2.0])
+@pytest.mark.parametrize("factor", [1e-309, 1e-200, 1e200, 2e307, 2.0])
 def test_a_common_factor_of_the_weights_changes_nothing(made, factor, group):
     X, y, w = made
     ranker, found = PairwiseRanker("squared_hinge", alpha=1e-3, tol=1e-10), []
@@ -278,6 +278,12 @@ def test_arguments_that_do_not_fit_a_table(made, tmp_path, options, problem):
         ({"target": "none.npy"}, "none.npy: there is no such file"),
         ({"target": np.where(np.arange(N) == 4, np.nan, 1.0)}, "the label of row 5 is missing"),
         ({"group": np.array([None] * N)}, "the group of row 1 is missing"),
+        (
+            {"target": np.array(["a", 1] * (N // 2), object)},
+            "labels are strings in some .* 'a', an",
+        ),
+        ({"group": np.array([1, "a"] * (N // 2), object)}, "groups are strings in some .* and not"),
+        ({"weight": np.full(N, "x")}, "weights are not numbers; give each row one"),
     ],
 )
 def test_arguments_that_do_not_fit_a_npy_file(made, tmp_path, options, problem):

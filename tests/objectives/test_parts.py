@@ -114,6 +114,12 @@ def test_parts_without_rows_or_with_one_class_count_for_nothing():
     grouped = part_sums(Rows(empty.X, empty.codes, None, group), raw_point(w),
                         PairParts("hinge", grouped=True))  # fmt: skip
     assert grouped.total == 0.0
+    # A part whose weights have products that are zero, as those that decay with age.
+    group, weight = np.zeros(rows.n_rows, int), np.full(rows.n_rows, 1e-170)
+    light = part_sums(Rows(rows.X, rows.codes, weight, group), raw_point(w),
+                      PairParts("logistic", grouped=True))  # fmt: skip
+    assert light.total == 0.0
+    assert not light.gradient.any()
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential", "squared"])

@@ -86,15 +86,15 @@ class RowSample:
         while kept.n_rows > most and kept.has_rows_below(0.5 * kept.share):
             kept.thin()
 
-    def rows(self, order: NDArray, class_weight: Vector) -> Rows:
+    def rows(self, order: NDArray, class_weight: Vector, weight_unit: float = 1.0) -> Rows:
         """The sample, with class numbers order[code] and, without groups, weights such that every
-        class has its share of the weight of all rows.
+        class has its share of the weight of all rows. Weights of rows are divided by `weight_unit`.
         """
         pieces = [piece for kept in self._by_class.values() for piece in kept.pieces]
         parts = [piece[0] for piece in pieces]
         X = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
         codes, group, weight = (np.concatenate([p[k] for p in pieces]) for k in (2, 3, 4))
-        codes = order[codes]
+        codes, weight = order[codes], weight / weight_unit
         if self._grouped:
             return Rows(X, codes, weight, np.unique(group, return_inverse=True)[1])
         sampled = np.bincount(codes, weights=weight, minlength=class_weight.size)

@@ -391,8 +391,14 @@ class ArraySource:
         assert labels is not None
         for what, values in (("label", labels), ("group", group)):
             self._refuse_missing(values, what, begin)
-        weight = None if weight is None else np.asarray(weight, dtype=float)
-        return Batch(X, np.asarray(labels), weight, group)
+            self._refuse_mixed(values, what)
+        return Batch(X, np.asarray(labels), self._numbers(weight), group)
+
+    def _numbers(self, weight: NDArray | None) -> NDArray | None:
+        try:
+            return None if weight is None else np.asarray(weight, dtype=float)
+        except (TypeError, ValueError):
+            raise DataFileError(self.name, "weights are not numbers; give each row one") from None
 
     def _refuse_missing(self, values: Any, what: str, begin: int) -> None:
         from pandas import isna
@@ -400,6 +406,18 @@ class ArraySource:
         if values is not None and (missing := isna(values)).any():
             row = begin + int(np.argmax(missing)) + 1
             raise DataFileError(self.name, f"the {what} of row {row:,} is missing; remove the row")
+
+    def _refuse_mixed(self, values: Any, what: str) -> None:
+        if values is None or values.dtype != object:
+            return
+        words = np.array([isinstance(value, str) for value in values.tolist()])
+        if words.any() and not words.all():
+            word, other = values[np.argmax(words)], values[np.argmin(words)]
+            raise DataFileError(
+                self.name,
+                f"{what}s are strings in some rows, such as {word!r}, and not in others, such as "
+                f"{other!r}; write them in the same way",
+            )
 
 
 def _mapped(path: Path) -> NDArray:

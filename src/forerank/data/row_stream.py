@@ -249,14 +249,17 @@ class RowStream:
         moments: ColumnMoments | None = None
         sample: RowSample | None = None
         n_groups = n_unpaired = n_unpaired_rows = 0
-        largest = 0.0
+        largest, unit = 0.0, 1.0
         progress = _Progress(self._say, "scan", self._source.n_rows)
         for rows in self._blocks(labels):
             if sample is None:
                 sample = self._new_sample(rows.X)
-            moments = self._with_moments(moments, rows, len(labels.values))
-            sample.add(rows.X, rows.codes, rows.weight, rows.group)
             largest = max(largest, 1.0 if rows.weight is None else float(rows.weight.max()))
+            before, unit = unit, _weight_unit(largest)
+            if moments is not None and unit > before:
+                moments = moments.scaled(np.full(moments.weight.size, before / unit))
+            moments = self._with_moments(moments, _in_units(rows, unit), len(labels.values))
+            sample.add(rows.X, rows.codes, rows.weight, rows.group)
             if rows.group is not None:
                 counts = _unpaired_groups(rows)
                 n_groups += counts[0]
@@ -270,12 +273,7 @@ class RowStream:
         self._write(None)
         classes, order = labels.sorted(self._source.name)
         moments = moments.in_order(np.argsort(order))
-        unit = largest if not SAFE_WEIGHTS[0] < largest < SAFE_WEIGHTS[1] and largest else 1.0
-        moments = moments.scaled(np.full(classes.size, 1.0 / unit))
-        drawn = sample.rows(order, moments.weight)
-        if self.grouped and drawn.weight is not None:
-            drawn = replace(drawn, weight=drawn.weight / unit)
-        self._labels = labels
+        drawn, self._labels = sample.rows(order, moments.weight, unit), labels
         self.check_unchanged()
         return Scan(classes, order, moments, drawn, n_groups, n_unpaired, n_unpaired_rows, unit)
 
@@ -353,10 +351,7 @@ class RowStream:
             n_rows += rows.n_rows
             self.bytes_read += _n_bytes(rows.X)
             progress.add(rows)
-            weight = rows.weight
-            if weight is not None and scan.weight_unit != 1.0:
-                weight = weight / scan.weight_unit
-            yield Rows(rows.X, scan.order[rows.codes], weight, rows.group)
+            yield replace(_in_units(rows, scan.weight_unit), codes=scan.order[rows.codes])
         if n_rows != scan.n_rows:
             raise DataFileError(self._source.name, _CHANGED)
         if reads_files:
@@ -395,6 +390,18 @@ class _Progress:
             total = self._bytes * max(self._n_rows * per_row, 1.0)
             sizes = f"{self._bytes / 1e9:.2f} of {total / 1e9:.2f} GB"
             self._say(f"{self._title}: {sizes}, about {left:.0f} s to go")
+
+
+def _weight_unit(largest: float) -> float:
+    """By which weights are divided, the largest of which is given."""
+    return 1.0 if largest == 0.0 or SAFE_WEIGHTS[0] < largest < SAFE_WEIGHTS[1] else largest
+
+
+def _in_units(rows: Rows, unit: float) -> Rows:
+    """The rows with their weights divided by a number."""
+    if rows.weight is not None and unit != 1.0:
+        rows = replace(rows, weight=rows.weight / unit)
+    return rows
 
 
 def _n_bytes(X: Any) -> int:

@@ -81,11 +81,13 @@ class PairParts:
         return rows.weight
 
     def objective(self, rows: Rows) -> AllPairs | None:
-        """The objective within the groups of a part; None where there are no pairs."""
+        """The objective within the groups of a part; None where no pair has a weight, as where
+        products of weights are too small for doubles.
+        """
         found = AllPairs(
             rows.codes, self.loss, weight=rows.weight, group=rows.group, edges=self.edges
         )
-        return found if found.blocks.n_blocks else None
+        return found if found.blocks.n_blocks and found.blocks.total_weight > 0.0 else None
 
     def total(self, objective: AllPairs) -> float:
         return float(objective.blocks.total_weight)
