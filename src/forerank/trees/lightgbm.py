@@ -22,8 +22,8 @@ _MOST_FAILURES = 10
 # Rows below which a category is not split off by itself, and the share of the rows that replaces it
 # for small data.
 _ROWS_OF_CATEGORY, _SHARE_OF_CATEGORY = 100, 0.02
-# Values of X up to which LightGBM counts by rows, which takes half the time with many columns of
-# few values. With more of them there may be several threads, and sums by rows depend on how many.
+# Values of X below which LightGBM counts by rows, which takes half the time with many columns of
+# few values. From here on there are several threads by default, which it gives columns.
 _VALUES_BY_ROWS = 1_000_000
 # Bins of a column: one for so many rows, at least and at most so many (LightGBM's own number). With
 # few rows the sums over bins, not over rows, are what a tree takes its time for.
@@ -91,7 +91,7 @@ def _objective(gradient: Any) -> Any:
 
 def _params(rows: TrainingRows, settings: GrowthSettings) -> dict[str, Any]:
     n_rows = rows.X.shape[0]
-    by_rows = rows.X.size <= _VALUES_BY_ROWS
+    by_rows = rows.X.size < _VALUES_BY_ROWS
     of_category = min(_ROWS_OF_CATEGORY, max(1, int(_SHARE_OF_CATEGORY * n_rows)))
     return {
         "objective": "binary" if rows.gradient is None else "none",
