@@ -243,14 +243,16 @@ def test_files_are_complete_after_a_kill_at_any_time(tmp_path):
     rng = np.random.default_rng(0)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", CHILD, path], **pipes) as child:
-        for _ in range(5):
+        for number in range(100):
             child.stdin.write("\n")
             child.stdin.flush()
             saving = int(child.stdout.readline())
             time.sleep(0.05 + rng.uniform(0, 0.3))
             os.kill(saving, signal.SIGKILL)
-            if path.exists():
+            if path.exists():  # a busy machine takes several tries to save the first
                 assert load_model(path).estimator.coef_.shape == (1, 300)
+                if number >= 4:
+                    break
         child.stdin.close()
     assert child.returncode == 0  # none had ended by itself
     assert path.exists()
