@@ -114,6 +114,7 @@ def test_the_command_draws(additive, tmp_path):
     shown = run("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png")
     assert "saved" in shown.stdout
     assert "The most important of 4 columns" in shown.stdout
+    assert "standard deviation of what it adds" in shown.stdout
     assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
     again = ("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png", "--json")
     assert "exists" in fails(*again)
