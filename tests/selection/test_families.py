@@ -190,6 +190,7 @@ class TestWithoutLightGBM:
         assert ranker.best_estimator_[-1].backend_ == "histogram"
         assert "LightGBM is not installed" in ranker.reason_
         assert "without trees-5-leaves" in ranker.reason_
+        assert "pip install 'forerank[trees]'" in ranker.reason_
 
     def test_groups_have_no_trees(self):
         X, y = rows("trees", 200)

@@ -171,8 +171,8 @@ class CandidateMaker:
         elif isinstance(self._ranker.methods, str) and self._ranker.methods == "auto":
             others = method_names(self._ranker.metric, trees=True)[1:]
             self.notes.append(
-                "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, "
-                f"without {' and '.join(others)}"
+                "LightGBM is not installed (pip install 'forerank[trees]'): trees were fitted by "
+                f"scikit-learn, which is slower, without {' and '.join(others)}"
             )
 
     def _nothing_to_try(self) -> str:
