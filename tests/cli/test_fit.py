@@ -55,6 +55,10 @@ def test_patterns_and_memory(tmp_path, work):
     options = "-t y -r PairwiseRanker --check 0 --memory 1MB --json -o"
     found = json.loads(run("fit", tmp_path / "large.csv", options, tmp_path / "l.forerank").stdout)
     assert found["rows"] == len(large) > found["sample_rows"]
+    options = "-t y -r PairwiseRanker --memory 1MB -o"
+    shown = run("fit", tmp_path / "large.csv", options, tmp_path / "m.forerank --force").stdout
+    assert "held-out rows of the sample, before the fit on all rows" in shown
+    assert "The first k of the sample are the same share of the held-out rows." in shown
     assert load_model(tmp_path / "l.forerank").estimator[-1].coef_.any()
 
 

@@ -125,8 +125,11 @@ class TestONNX:
         assert_allclose(found, model.estimator.decision_function(new), atol=1e-6)
 
     def test_dates_and_texts_are_refused(self, tmp_path):
-        with pytest.raises(ValueError, match="The text column 'note' cannot be exported to ONNX"):
+        with pytest.raises(ValueError, match="The text column 'note' cannot be") as refused:
             to_onnx(fitted(typed_table(100).drop(columns="seen")))
+        assert "families" not in str(refused.value)  # they cannot export texts either
+        with pytest.raises(ValueError, match="choose the families linear or additive"):
+            to_onnx(fitted(typed_table(100).drop(columns="note")))
 
     @pytest.mark.parametrize("kind", ["dense", "sparse"])
     def test_a_matrix(self, tmp_path, kind):

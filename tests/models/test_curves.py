@@ -12,7 +12,7 @@ from commands import fails, run
 from forerank import PointwiseRanker
 from forerank.data.problem import read_problem
 from forerank.models import Model, save_model
-from forerank.models.curves import column_curves
+from forerank.models.curves import Curve, column_curves
 from forerank.models.explain import explain
 from forerank.plots import ColumnCurvesDisplay
 from tables import noisy_rows
@@ -86,6 +86,19 @@ def test_panels(additive):
     assert titles == [curve.name for curve in display.curves]
 
 
+@pytest.mark.parametrize("days", [1, 3, 40, 400, 900, 1500, 9000])
+def test_any_range_of_dates_has_ticks_without_a_warning(days):
+    """A warning of matplotlib would be a note of the command that nobody can act on."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    values = [16_800.0 + days * part for part in (0.0, 0.5, 1.0)]
+    curve = Curve("seen", "seen", "date", values, [0.0, 1.0, 0.5], None, False, 0.4)
+    display = ColumnCurvesDisplay(curves=[curve]).plot(Figure(figsize=(4.4, 3.0)))
+    display.figure_.canvas.draw()
+    assert 2 <= len(display.axes_[0].get_xticks()) <= 9
+
+
 def test_models_of_matrices_have_no_curves():
     X, y = noisy_rows()
     problem = read_problem(X, y)
@@ -101,6 +114,7 @@ def test_the_command_draws(additive, tmp_path):
     shown = run("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png")
     assert "saved" in shown.stdout
     assert "The most important of 4 columns" in shown.stdout
+    assert "standard deviation of what it adds" in shown.stdout
     assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
     again = ("explain", tmp_path / "m.forerank", "--curves", tmp_path / "c.png", "--json")
     assert "exists" in fails(*again)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from commands import run
 from forerank import BoostedRanker
 from forerank.data.forms import ColumnForms, FormColumns
 from forerank.data.problem import read_problem
@@ -112,6 +113,13 @@ def test_parts_of_an_average(models):
     with pytest.raises(ValueError, match="the model is boosted trees"):
         column_curves(models["trees"])
     assert len(column_curves(models["additive"])) == 7
+
+
+def test_importances_of_an_average_are_said_to_be_those_of_its_trees(models, tmp_path):
+    for name in ("trees", "average"):
+        save_model(models[name], tmp_path / name)
+        shown = run("explain", tmp_path / name).stdout
+        assert ("importances in the trees of the average" in shown) == (name == "average")
 
 
 def test_forms_of_the_same_rows():

@@ -177,6 +177,15 @@ def test_the_same_seed_gives_the_same_bytes():
     assert_array_equal(first.decision_function(X), second.decision_function(X))
 
 
+def test_each_family_that_was_not_tried_says_why():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match="No model of the families") as refused:
+        Ranker(families=["additive", "trees"], cv=2).fit(X, np.arange(60) == 0)
+    for models, fewest in (("additive models", 50), ("trees", 10)):
+        why = f"{models} were not tried with 1 row of the rarest class (at least {fewest})"
+        assert why in str(refused.value)
+
+
 class TestWithoutLightGBM:
     """A machine without LightGBM: trees of scikit-learn, and a sentence."""
 
@@ -191,6 +200,7 @@ class TestWithoutLightGBM:
         assert ranker.best_estimator_[-1].backend_ == "histogram"
         assert "LightGBM is not installed" in ranker.reason_
         assert "without trees-5-leaves" in ranker.reason_
+        assert "pip install 'forerank[trees]'" in ranker.reason_
 
     def test_groups_have_no_trees(self):
         X, y = rows("trees", 200)

@@ -75,11 +75,12 @@ def _weight_table(result: Any, n_shown: int) -> Table:
     """Table of the largest weights or, for an additive model, of the most important columns."""
     if result.importance:
         title = f"The most important of {len(result.importance):,} columns"
-        table = output.titled_table(title, "column", "deviation of what it adds")
+        table = output.titled_table(title, "column", "standard deviation of what it adds")
         for name, spread in list(result.importance.items())[:n_shown]:
             table.add_row(escape(name), f"{spread:.4f}")
         return table
-    title = f"The largest of {len(result.weights):,} {result.kind}s"
+    part = " in the trees of the average" if result.is_average else ""
+    title = f"The largest of {len(result.weights):,} {result.kind}s{part}"
     table = output.titled_table(title, "column", result.kind)
     sign = "+" if result.kind == "weight" else ""
     for each in result.weights[:n_shown]:

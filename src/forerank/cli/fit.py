@@ -126,10 +126,13 @@ def _print_model(model: Any, quiet: bool) -> None:
         f"{summary['ranker']}({_shown_parameters(model)}), {summary['seconds']:.1f} s"
     )
     if summary["measures"]:
-        title = f"On {counted(summary['kept_aside'], 'held-out row')}, before the fit on all rows"
+        sampled = "sample_rows" in summary  # of a file larger than memory
+        held_out = counted(summary["kept_aside"], "held-out row") + " of the sample" * sampled
+        title = f"On {held_out}, before the fit on all rows"
         output.console().print(output.measure_table(title, summary["measures"], 0.95))
         if not quiet and any("(first" in each.get("depth", "") for each in summary["measures"]):
-            output.print_lines("The first k of all rows are the same share of the held-out rows.")
+            rows = "the sample" if sampled else "all rows"
+            output.print_lines(f"The first k of {rows} are the same share of the held-out rows.")
 
 
 def _shown_parameters(model: Any) -> str:

@@ -56,6 +56,8 @@ class Explanation:
     importance : dict
         For an additive model, whose weights belong to parts of curves: each column but texts to
         the standard deviation of what it adds, the largest first. Empty for other models.
+    is_average : bool
+        Whether the scores are an average, of which the importances are of the trees alone.
     """
 
     weights: list[Weight]
@@ -63,6 +65,7 @@ class Explanation:
     intercept: float
     kind: str = "weight"
     importance: dict[str, float] = field(default_factory=dict)
+    is_average: bool = False
 
 
 def explain(
@@ -101,8 +104,9 @@ def explain(
     """
     weights, intercept, kind = _weights_of(model)
     importance = _importance(model)
+    is_average = len(score_parts(model)[0]) > 1
     if data is None:
-        return Explanation(weights, [], intercept, kind, importance)
+        return Explanation(weights, [], intercept, kind, importance, is_average)
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
         raise source.error("rows of a matrix cannot be explained; give a table with named columns")
@@ -126,7 +130,7 @@ def explain(
             terms[name] |= _largest_words(by_row[j], words)
         shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
         contributions.append({**shown, "columns": terms})
-    return Explanation(weights, contributions, intercept, kind, importance)
+    return Explanation(weights, contributions, intercept, kind, importance, is_average)
 
 
 def _weights_of(model: Model) -> tuple[list[Weight], float, str]:

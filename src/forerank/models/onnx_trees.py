@@ -52,10 +52,14 @@ def _table_rows(build: Graph, steps: TableColumns) -> list[str]:
             elif isinstance(step, CategoryCodes):
                 parts.append(_codes(build, build.input(column, "STRING"), step, k))
             else:
-                kind = "date" if isinstance(step, RawColumns) else "text"
+                if isinstance(step, RawColumns):
+                    raise ValueError(
+                        f"The date column {column!r} cannot be exported to ONNX with trees; "
+                        "fit the model without it, or choose the families linear or additive."
+                    )
                 raise ValueError(
-                    f"The {kind} column {column!r} cannot be exported to ONNX with trees; "
-                    "fit the model without it, or choose the families linear or additive."
+                    f"The text column {column!r} cannot be exported to ONNX; "
+                    "fit the model without it."
                 )
     return parts
 

@@ -123,7 +123,8 @@ def _draw_line(ax: Any, curve: Curve, limits: tuple[float, float]) -> None:
     elif curve.kind == "date":
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        locator = AutoDateLocator(maxticks=6)
+        # With a wider gap between the two numbers, some ranges have no interval, and a warning.
+        locator = AutoDateLocator(minticks=3, maxticks=7)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     else:

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from forerank._text import counted
 from forerank._typing import Vector
 from forerank.data.forms import ColumnForms, in_form
 from forerank.estimators.average_precision import MAPRanker
@@ -113,11 +114,7 @@ class CandidateMaker:
         if "additive" not in self._families or self._ranker.methods != "auto":
             return False
         if self._n_rarest < FEW_CLASS_ROWS and len(self._families) > 1:
-            if self._ranker.families != "auto":
-                self.notes.append(
-                    f"additive models were not tried with {self._n_rarest} rows of the rarest "
-                    f"class (at least {FEW_CLASS_ROWS})"
-                )
+            self._note_on_few_rows("additive models", FEW_CLASS_ROWS)
             return False
         if self._forms:
             return "additive" in self._forms
@@ -150,13 +147,23 @@ class CandidateMaker:
 
     def _tree_names(self) -> list[str]:
         """Names of the methods of trees to try; one of them where LightGBM is not installed."""
-        alone = len(self._families) == 1
-        if "trees" not in self._families or (self._n_rarest < _FEWEST_TREE_ROWS and not alone):
+        if "trees" not in self._families:
+            return []
+        if self._n_rarest < _FEWEST_TREE_ROWS and len(self._families) > 1:
+            self._note_on_few_rows("trees", _FEWEST_TREE_ROWS)
             return []
         if self._is_wide() and self._data.y.size < _FEWEST_COMPONENT_ROWS:
             return []
         names = method_names(self._ranker.metric, trees=True)
         return names if has_lightgbm() else names[:1]
+
+    def _note_on_few_rows(self, models: str, fewest: int) -> None:
+        """Why models that were asked for by name were not tried."""
+        if self._ranker.families != "auto":
+            rows = counted(self._n_rarest, "row")
+            self.notes.append(
+                f"{models} were not tried with {rows} of the rarest class (at least {fewest})"
+            )
 
     def _note_on_lightgbm(self, made: dict[str, Any], supported: dict[str, Any]) -> None:
         """What trees lack without LightGBM."""
@@ -171,8 +178,8 @@ class CandidateMaker:
         elif isinstance(self._ranker.methods, str) and self._ranker.methods == "auto":
             others = method_names(self._ranker.metric, trees=True)[1:]
             self.notes.append(
-                "LightGBM is not installed: trees were fitted by scikit-learn, which is slower, "
-                f"without {' and '.join(others)}"
+                "LightGBM is not installed (pip install 'forerank[trees]'): trees were fitted by "
+                f"scikit-learn, which is slower, without {' and '.join(others)}"
             )
 
     def _nothing_to_try(self) -> str:
