@@ -129,7 +129,7 @@ def test_signal_removes_the_copy_of_standard_input(work, tmp_path):
     while not list(tmp_path.glob("forerank-*/input.csv")):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    assert process.wait() == 143
+    assert process.wait(timeout=120) == 143
     assert list(tmp_path.iterdir()) == []
     process.communicate()
 

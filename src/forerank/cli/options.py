@@ -4,9 +4,10 @@
 parameter.
 """
 
+import select
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -17,6 +18,9 @@ from typer import Argument, Option
 
 import forerank
 from forerank.cli.output import show_log
+
+# Seconds between two looks at signals while standard input has nothing.
+_LONGEST_WAIT = 0.2
 
 # --- Files ---
 
@@ -188,6 +192,25 @@ def refuse_overwriting(out: Any, *inputs: Any) -> None:
             raise ValueError(f"{out} is read by this command; choose another output file")
 
 
+def _standard_input() -> Iterator[bytes]:
+    """Parts of standard input.
+
+    A signal that arrives just before a read that waits is handled when the read has ended, which
+    may be never; between waits of limited length it is handled.
+    """
+    stream: Any = sys.stdin.buffer
+    waited_for: list[int] = []
+    if sys.platform != "win32":  # where select takes sockets alone
+        with suppress(OSError):  # input that is no file
+            waited_for.append(stream.fileno())
+    while True:
+        while waited_for and not select.select(waited_for, [], [], _LONGEST_WAIT)[0]:
+            pass
+        if not (part := stream.read1(1 << 20)):
+            return
+        yield part
+
+
 @contextmanager
 def input_file(file: str, read: dict[str, Any]) -> Iterator[Path]:
     """The path of a data file; standard input is copied to a temporary file, since commands read
@@ -201,8 +224,7 @@ def input_file(file: str, read: dict[str, Any]) -> Iterator[Path]:
     with TemporaryDirectory(prefix="forerank-") as directory:
         path = Path(directory) / f"input.{read['format'] or 'csv'}"
         with path.open("wb") as copy:
-            while part := sys.stdin.buffer.read(1 << 20):
-                copy.write(part)
+            copy.writelines(_standard_input())
         try:
             yield path
         except DataFileError as error:
