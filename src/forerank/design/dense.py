@@ -16,7 +16,7 @@ _LARGEST_COPY = 2**30
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
     for i in range(begin, end):
-        x = X[index[i]] if index.size else X[i]
+        x = X[index[i] if index.size else i]
         total = 0.0
         for k in range(w.size):
             total += x[k] * w[k]
@@ -25,35 +25,55 @@ def _dense_scores(X, index, w, begin, end, out):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
 def _dense_adjoint(X, index, G, begin, end, out):  # type: ignore[no-untyped-def]
-    # Four rows at a time, so that the sums are read and written a quarter as often.
+    # Eight rows at a time, so that the sums are read and written an eighth as often.
+    eights = begin + (end - begin) // 8 * 8
+    for i in range(begin, eights, 8):
+        # A choice of numbers, not of rows, which would keep the loop from vector instructions.
+        first = i, i + 1, i + 2, i + 3
+        last = i + 4, i + 5, i + 6, i + 7
+        if index.size:
+            first = index[i], index[i + 1], index[i + 2], index[i + 3]
+            last = index[i + 4], index[i + 5], index[i + 6], index[i + 7]
+        a, b, c, d = X[first[0]], X[first[1]], X[first[2]], X[first[3]]
+        p, q, s, t = X[last[0]], X[last[1]], X[last[2]], X[last[3]]
+        for r in range(G.shape[0]):
+            g, sums = G[r, i : i + 8], out[r]
+            ga, gb, gc, gd, gp, gq, gs, gt = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7]
+            for k in range(sums.size):
+                of_first = (ga * a[k] + gb * b[k]) + (gc * c[k] + gd * d[k])
+                sums[k] += of_first + ((gp * p[k] + gq * q[k]) + (gs * s[k] + gt * t[k]))
+    for i in range(eights, end):
+        x = X[index[i] if index.size else i]
+        for r in range(G.shape[0]):
+            v, sums = G[r, i], out[r]
+            for k in range(sums.size):
+                sums[k] += v * x[k]
+
+
+# Without reassociated products: a weight of zero leaves out a row whose squares overflow.
+@compiled(fastmath={"contract", "nsz"})
+def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
+    first, second = out[0], out[1]
     fours = begin + (end - begin) // 4 * 4
     for i in range(begin, fours, 4):
+        rows = i, i + 1, i + 2, i + 3
         if index.size:
-            a, b, c, d = X[index[i]], X[index[i + 1]], X[index[i + 2]], X[index[i + 3]]
-        else:
-            a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
-        for r in range(G.shape[0]):
-            ga, gb, gc, gd = G[r, i], G[r, i + 1], G[r, i + 2], G[r, i + 3]
-            sums = out[r]
-            for k in range(sums.size):
-                sums[k] += (ga * a[k] + gb * b[k]) + (gc * c[k] + gd * d[k])
+            rows = index[i], index[i + 1], index[i + 2], index[i + 3]
+        a, b, c, d = X[rows[0]], X[rows[1]], X[rows[2]], X[rows[3]]
+        ga, gb, gc, gd = g[i], g[i + 1], g[i + 2], g[i + 3]
+        for k in range(first.size):
+            m = about[k]
+            da, db, dc, dd = a[k] - m, b[k] - m, c[k] - m, d[k] - m
+            va, vb, vc, vd = ga * da, gb * db, gc * dc, gd * dd
+            first[k] += (va + vb) + (vc + vd)
+            second[k] += (va * da + vb * db) + (vc * dc + vd * dd)
     for i in range(fours, end):
-        x = X[index[i]] if index.size else X[i]
-        for r in range(G.shape[0]):
-            for k in range(out.shape[1]):
-                out[r, k] += G[r, i] * x[k]
-
-
-@compiled(fastmath={"contract", "nsz", "reassoc"})
-def _dense_moments(X, index, g, about, begin, end, out):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
-        x = X[index[i]] if index.size else X[i]
+        x = X[index[i] if index.size else i]
         v = g[i]
-        if v != 0.0:
-            for k in range(out.shape[1]):
-                difference = x[k] - about[k]
-                out[0, k] += v * difference
-                out[1, k] += v * difference * difference
+        for k in range(first.size):
+            difference = x[k] - about[k]
+            first[k] += v * difference
+            second[k] += (v * difference) * difference
 
 
 class DenseDesign(StoredDesign):
