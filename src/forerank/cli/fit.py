@@ -127,7 +127,9 @@ def _print_model(model: Any, quiet: bool) -> None:
     )
     if summary["measures"]:
         sampled = "sample_rows" in summary  # of a file larger than memory
-        held_out = counted(summary["kept_aside"], "held-out row") + " of the sample" * sampled
+        held_out = counted(summary["kept_aside"], "held-out row")
+        if sampled:
+            held_out += " of the sample"
         title = f"On {held_out}, before the fit on all rows"
         output.console().print(output.measure_table(title, summary["measures"], 0.95))
         if not quiet and any("(first" in each.get("depth", "") for each in summary["measures"]):

@@ -94,7 +94,7 @@ _TREATMENTS = {
         "texts": "words by tf-idf",
     },
     "trees": {
-        "numbers": "as they are",
+        "numbers": "unchanged",
         "dates": "as days, with hour, weekday and month",
         "categories": "as codes, rare values together",
         "texts": "as 20 components of tf-idf",

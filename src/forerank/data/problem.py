@@ -109,9 +109,12 @@ class RankingProblem:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Forms that the columns may have: those of a table, or "tf-idf" of word counts."""
+        """Forms that the columns may have: those of a table, of which only numbers and dates differ
+        in the additive form, or "tf-idf" of word counts.
+        """
         if self.plan is not None:
-            return FORMS
+            has_curves = self.plan.numbers or self.plan.dates
+            return FORMS if has_curves else tuple(form for form in FORMS if form != "additive")
         return ("plain", "tf-idf") if holds_counts(self.rows) else ("plain",)
 
     def steps(self, forms: str | Sequence[str] = "plain") -> Any:

@@ -185,8 +185,8 @@ class CandidateMaker:
     def _nothing_to_try(self) -> str:
         """Why no model of the families can be fitted."""
         why = "; ".join(self.notes) or (
-            f"additive models need a table, or a dense array of at most {_MOST_ADDITIVE_COLUMNS} "
-            f"columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows of a sparse matrix with "
+            "additive models need a table with numbers or dates, or a dense array of at most "
+            f"{_MOST_ADDITIVE_COLUMNS} columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows of a sparse matrix with "
             f"more than {_MOST_SPARSE_COLUMNS:,} columns"
         )
         kind = "family" if len(self._families) == 1 else "families"

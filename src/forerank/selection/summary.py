@@ -96,8 +96,10 @@ def _gain_over_linear(search: Search, selected: Candidate, position: int) -> str
     differences = differences[np.isfinite(differences)]
     gain = float(differences.mean())
     fewest = 2 if best.dropped is None else _FEWEST_FOLDS_OF_DROPPED
-    has_spread = differences.size >= fewest
-    spread = f" ± {_margin(search, differences):.4f}" if has_spread else ""
+    spread = ""
+    if differences.size >= fewest:
+        margin = _margin(search, differences)
+        spread = f" ± {margin:.4f}" + (" (not significant)" if abs(gain) <= margin else "")
     if gain >= 0.0:
         what = f"It gains {gain:.4f}{spread} over the best linear method ({best.name})"
     else:
