@@ -169,6 +169,19 @@ def test_groups_grades_and_weights():
     assert set(graded.predict(X)) <= set(grades)
 
 
+@pytest.mark.parametrize("n_positive", [1, 5, 30])
+def test_rows_without_weight_are_as_good_as_absent(n_positive):
+    """Also where few rows of a class have a weight: folds and rules count those alone."""
+    X, y = rows("trees")
+    weight = np.where(y & (np.cumsum(y) > n_positive), 0.0, 1.0)
+    left = weight > 0.0
+    options = FAST | {"cv": 3, "alphas": 2}
+    weighted = Ranker(**options).fit(X, y, sample_weight=weight)
+    without = Ranker(**options).fit(X[left], y[left])
+    assert weighted.reason_ == without.reason_
+    assert_allclose(weighted.decision_function(X), without.decision_function(X), atol=1e-9)
+
+
 def test_the_same_seed_gives_the_same_bytes():
     X, y = rows("average", 200)
     options = FAST | {"cv": 2, "alphas": 2}

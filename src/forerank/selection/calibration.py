@@ -17,9 +17,16 @@ from sklearn.linear_model import LogisticRegression
 
 from forerank._typing import Index, Vector
 from forerank.selection.average import estimator_scores
-from forerank.selection.training_rows import Split, TrainingRows, make_splits
+from forerank.selection.training_rows import (
+    Split,
+    TrainingRows,
+    lists_rows,
+    make_splits,
+    stratified_sample,
+)
 
 __all__ = [
+    "calibration_rows",
     "calibration_splits",
     "fitted_sigmoid",
     "out_of_fold_scores",
@@ -73,10 +80,17 @@ def fitted_sigmoid(scores: Vector, positive: NDArray[np.bool_], weight: Vector |
     return np.array([0.0, logit(np.average(target, weights=w))])
 
 
+def calibration_rows(data: TrainingRows, most: int | None, seed: int) -> TrainingRows:
+    """The rows with a weight, or a sample of `most` of them."""
+    data = data.weighted()
+    if most is None or data.y.size <= most:
+        return data
+    return data.take(stratified_sample(data.y, None, most, seed))
+
+
 def calibration_splits(cv: Any, data: TrainingRows, seed: int) -> list[Split]:
     """Folds of `cv`, or five if it lists row numbers, whose training rows have both classes."""
-    given = isinstance(cv, int | np.integer) or hasattr(cv, "split")
-    return make_splits(cv if given else _FOLDS, data, lambda: seed)[0]
+    return make_splits(_FOLDS if lists_rows(cv) else cv, data, lambda: seed)[0]
 
 
 def out_of_fold_scores(

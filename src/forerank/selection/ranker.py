@@ -27,6 +27,7 @@ from forerank.metrics.registry import measure_named, metric_function, takes_grad
 from forerank.metrics.validation import number_groups
 from forerank.selection.average import ScoreAverage, estimator_scores
 from forerank.selection.calibration import (
+    calibration_rows,
     calibration_splits,
     fitted_sigmoid,
     out_of_fold_scores,
@@ -37,7 +38,7 @@ from forerank.selection.final_fit import Piece, fit_pieces, shift_scores
 from forerank.selection.methods import method_names, needed_forms
 from forerank.selection.search import Search
 from forerank.selection.summary import learning_curve, reason, results_table
-from forerank.selection.training_rows import TrainingRows, numbered_groups, stratified_sample
+from forerank.selection.training_rows import TrainingRows, lists_rows, numbered_groups
 from forerank.solvers.path import check_alphas
 
 __all__ = ["Ranker", "method_names", "metric_function"]
@@ -352,7 +353,8 @@ class Ranker(BaseRanker):
             X, codes = self._read(X, y)
         labels = self._grades()[codes] if self.classes_.size > 2 else codes
         group = None if qid is None else numbered_groups(number_groups(qid, codes.size))
-        return TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
+        data = TrainingRows(X, labels, check_weights(sample_weight, codes.size), group)
+        return data if lists_rows(self.cv) else data.weighted()
 
     def _grades(self) -> NDArray:
         """Gains of the classes: numeric labels, shifted if negative; else class numbers."""
@@ -392,12 +394,10 @@ class Ranker(BaseRanker):
         half.
         """
         refuse_uncalibrated(self.classes_, data)
-        if data.weight is not None and not data.weight.all():
-            data = data.take(np.flatnonzero(data.weight))
         random = check_random_state(self.random_state)
         sample_seed, fold_seed = random.randint(np.iinfo(np.int32).max, size=2).tolist()
-        if self.search_rows is not None and data.y.size > self.search_rows:
-            data = data.take(stratified_sample(data.y, None, int(self.search_rows), sample_seed))
+        most = None if self.search_rows is None else int(self.search_rows)
+        data = calibration_rows(data, most, sample_seed)
         splits = calibration_splits(self.cv, data, fold_seed)
         if not splits:
             raise ValueError(

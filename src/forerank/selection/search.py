@@ -43,6 +43,7 @@ from forerank.selection.methods import FAMILIES, check_families, named_feature_m
 from forerank.selection.training_rows import (
     Split,
     TrainingRows,
+    lists_rows,
     make_splits,
     stratified_order,
     stratified_sample,
@@ -135,9 +136,8 @@ class Search:
 
     def _sample(self) -> None:
         """Restrict the search to a sample of many rows, unless `cv` lists row numbers."""
-        data, most, cv = self.data, self.ranker.search_rows, self.ranker.cv
-        by_numbers = not isinstance(cv, int | np.integer) and not hasattr(cv, "split")
-        if most is None or by_numbers or data.y.size <= most:
+        data, most = self.data, self.ranker.search_rows
+        if most is None or lists_rows(self.ranker.cv) or data.y.size <= most:
             return
         rows = stratified_sample(data.y, data.group, int(most), self._seed())
         if rows.size < data.y.size:

@@ -17,6 +17,7 @@ __all__ = [
     "Split",
     "TrainingRows",
     "assign_blocks",
+    "lists_rows",
     "make_splits",
     "numbered_groups",
     "stratified_order",
@@ -46,6 +47,14 @@ class TrainingRows:
             None, self.y[rows], weight, None if self.group is None else self.group[rows]
         )
 
+    def weighted(self) -> "TrainingRows":
+        """The rows with a weight, unless a class would be lost; the others count for nothing."""
+        if self.weight is None or self.weight.all():
+            return self
+        rows = np.flatnonzero(self.weight)
+        lost = np.unique(self.y[rows]).size < np.unique(self.y).size
+        return self if lost else self.take(rows)
+
     def fit_arguments(self, ranker: Any) -> dict[str, Any]:
         """Weights and groups, as far as the `fit` of a ranker takes them."""
         given = {"sample_weight": self.weight, "qid": self.group}
@@ -61,6 +70,11 @@ class TrainingRows:
             return float(function(self.y, scores, sample_weight=self.weight, qid=self.group))
         except ValueError:  # one class only
             return np.nan
+
+
+def lists_rows(cv: Any) -> bool:
+    """Whether `cv` lists the row numbers of folds, so that rows have to keep their numbers."""
+    return not isinstance(cv, int | np.integer) and not hasattr(cv, "split")
 
 
 @dataclass(frozen=True)
