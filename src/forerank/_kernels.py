@@ -26,8 +26,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.sigutils import normalize_signature
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["compiled", "in_parallel", "in_row_chunks", "n_threads", "serial_blas"]
-__all__ += ["serial_kernels"]
+__all__ = ["compiled", "in_parallel", "in_row_chunks", "n_threads", "number_of_chunks"]
+__all__ += ["serial_blas", "serial_kernels"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -232,9 +232,16 @@ def in_parallel(first: Callable[[], A], second: Callable[[], B], *, work: int) -
     return first(), future.result()
 
 
+def number_of_chunks(multiplications: int) -> int:
+    """Number of threads, each with a chunk of the rows, on which so many multiplications run."""
+    if multiplications < _MULTIPLICATIONS_PER_THREAD:
+        return 1
+    return min(_threads_here(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
+
+
 def in_row_chunks(work: Callable[[int, int], None], n_rows: int, multiplications: int) -> None:
     """Call work(begin, end) over all rows, on several threads if `multiplications` are many."""
-    n_chunks = min(_threads_here(), 1 + multiplications // _MULTIPLICATIONS_PER_THREAD)
+    n_chunks = number_of_chunks(multiplications)
     if n_chunks <= 1:
         work(0, n_rows)
         return

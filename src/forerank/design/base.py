@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from forerank._kernels import compiled, in_row_chunks
+from forerank._kernels import compiled, in_row_chunks, number_of_chunks
 from forerank._typing import Index, Matrix, Vector
 
 __all__ = ["Design", "StoredDesign", "sum_over_chunks", "symmetric"]
@@ -197,6 +197,10 @@ def sum_over_chunks(
     multiplications: int,
 ) -> Vector:
     """Sum of the arrays `out` that work(begin, end, out) fills, one for each chunk of rows."""
+    if number_of_chunks(multiplications) == 1:
+        total = np.zeros(shape)
+        work(0, n_rows, total)
+        return total
     parts: list[tuple[int, Vector]] = []
 
     def one(begin: int, end: int) -> None:
@@ -205,8 +209,6 @@ def sum_over_chunks(
         parts.append((begin, out))
 
     in_row_chunks(one, n_rows, multiplications)
-    if len(parts) == 1:
-        return parts[0][1]
     # Threads finish in varying order; a fixed order of addition makes results reproducible.
     parts.sort(key=lambda part: part[0])
     total = parts[0][1]

@@ -19,7 +19,7 @@ class StandardisedDesign(Design):
 
     def __init__(self, design: Design, mean: Vector, unit: Vector) -> None:
         self._design, self._mean, self._unit = design, mean, unit
-        self._divides = bool((unit != 1.0).any())
+        self._divides, self._shifts = bool((unit != 1.0).any()), bool(mean.any())
         self.n_rows, self.n_columns = design.n_rows, design.n_columns
 
     @property
@@ -27,15 +27,18 @@ class StandardisedDesign(Design):
         return self._design.n_entries
 
     def scores(self, w: Vector) -> Vector:
-        w = w / self._unit
+        w = w / self._unit if self._divides else w
         out = self._design.scores(w)
-        out -= self._mean @ w
+        if self._shifts:
+            out -= self._mean @ w
         return out
 
     def adjoints(self, G: Vector) -> Vector:
         out = self._design.adjoints(G)
-        out -= G.sum(axis=1)[:, None] * self._mean
-        out /= self._unit
+        if self._shifts:
+            out -= G.sum(axis=1)[:, None] * self._mean
+        if self._divides:
+            out /= self._unit
         return out
 
     def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
@@ -64,14 +67,14 @@ class StandardisedDesign(Design):
         if np.any(np.abs(mean) > _LARGEST_MEAN * unit):
             return self.gram_of_blocks(weight)
         gram = self._design.weighted_gram(weight)
-        if mean.any():
+        if self._shifts:
             product = np.outer(mean, self._design.adjoint(weight) - (0.5 * weight.sum()) * mean)
             gram -= product + product.T
         return gram / unit / unit[:, None]
 
     def bin_sums(self, weight: Vector, bins: Index, n_bins: int) -> NDArray[np.float64]:
         sums = self._design.bin_sums(weight, bins, n_bins)
-        if self._mean.any():
+        if self._shifts:
             sums -= np.outer(np.bincount(bins, weight, n_bins), self._mean)
         return sums / self._unit
 
@@ -95,7 +98,10 @@ class InterceptDesign(Design):
         return out
 
     def adjoints(self, G: Vector) -> Vector:
-        return np.column_stack([self.design.adjoints(G), G.sum(axis=1)])
+        out = np.empty((G.shape[0], self.n_columns))
+        out[:, :-1] = self.design.adjoints(G)
+        out[:, -1] = G.sum(axis=1)
+        return out
 
     def moments(self, g: Vector, about: Vector | None = None) -> tuple[Vector, Vector, Vector]:
         first, second, presence = self.design.moments(g, None if about is None else about[:-1])

@@ -138,7 +138,9 @@ class LinearRanker(BaseRanker):
         solver: str | None = None,
     ) -> SolverResult:
         """Minimise the objective plus the penalty, by default with the solver chosen for it."""
-        solver = solver or choose_solver(objective, design)
+        if solver is None:
+            # A path has chosen at its first penalty.
+            solver = "newton" if self._path is not None else choose_solver(objective, design)
 
         def run(progress: Progress) -> SolverResult:
             if self._on_path and solver == "newton":

@@ -12,7 +12,6 @@ __all__ = [
     "Differentiable",
     "Linearization",
     "Objective",
-    "PartlyCurved",
     "SmoothObjective",
     "Smoothable",
 ]
@@ -26,7 +25,11 @@ class Linearization(Protocol):
 
 
 class Curved(Linearization, Protocol):
-    """A linearization with the curvature F''(s)."""
+    """A linearization with the curvature F''(s).
+
+    One of a piecewise quadratic objective may also have `curved_rows()`: the rows with a curvature,
+    ascending, where these may be few.
+    """
 
     def curvature_product(self, u: Vector) -> Vector:
         """F''(s) u."""
@@ -36,14 +39,6 @@ class Curved(Linearization, Protocol):
 
     def curvature_diagonal(self) -> Vector:
         """The diagonal of F''(s)."""
-
-
-@runtime_checkable
-class PartlyCurved(Protocol):
-    """A linearization of a piecewise quadratic objective, where few rows may have a curvature."""
-
-    def curved_rows(self) -> Index:
-        """The rows with a curvature, ascending."""
 
 
 class Objective(Protocol):

@@ -186,8 +186,8 @@ class CandidateMaker:
         """Why no model of the families can be fitted."""
         why = "; ".join(self.notes) or (
             "additive models need a table with numbers or dates, or a dense array of at most "
-            f"{_MOST_ADDITIVE_COLUMNS} columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows of a sparse matrix with "
-            f"more than {_MOST_SPARSE_COLUMNS:,} columns"
+            f"{_MOST_ADDITIVE_COLUMNS} columns; trees need at least {_FEWEST_COMPONENT_ROWS} rows "
+            f"of a sparse matrix with more than {_MOST_SPARSE_COLUMNS:,} columns"
         )
         kind = "family" if len(self._families) == 1 else "families"
         names = ", ".join(self._families)

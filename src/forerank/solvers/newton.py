@@ -22,13 +22,14 @@ satisfies the first rule at once; the second has the same meaning from any start
 """
 
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from forerank._typing import Index, Vector
 from forerank.design import Design
-from forerank.objectives.base import Curved, PartlyCurved, SmoothObjective
+from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.base import CONTINUOUS_GRADIENT, CURVATURE, solver
 from forerank.solvers.hessian import (
     Preconditioner,
@@ -209,7 +210,7 @@ def _iterations(
     if isinstance(precondition, Metric):
         precondition.change_penalty(penalty)
     for iteration in range(problem.max_iter + 1):
-        norm = float(np.linalg.norm(gradient))
+        norm = sqrt(gradient @ gradient)
         value = here.value + 0.5 * float(penalty @ w**2)
         optimality = norm / reference if reference > 0.0 else 0.0
         problem.record(w, value, optimality)
@@ -341,7 +342,8 @@ def newton_direction(
     Rows without a curvature do not count: where they are most rows, the products are with the
     others alone, and those with X are one.
     """
-    rows = here.curved_rows() if isinstance(here, PartlyCurved) else None
+    curved_rows = getattr(here, "curved_rows", None)
+    rows = None if curved_rows is None else curved_rows()
     if rows is not None and rows.size <= _FEW_CURVED * design.n_rows:
         curved = _OnRows(here, rows, design.n_rows)
         p = _conjugate_gradients(
@@ -377,7 +379,7 @@ def _conjugate_gradients(
     z = precondition(residual)
     direction = z.copy()
     rz = float(residual @ z)
-    goal = accuracy * float(np.linalg.norm(gradient))
+    goal = accuracy * sqrt(gradient @ gradient)
     for _ in range(min(_MAX_CG, 2 * gradient.size + 10)):
         direction_scores = design.scores(direction)
         product = design.adjoint(here.curvature_product(direction_scores)) + penalty * direction
@@ -389,7 +391,7 @@ def _conjugate_gradients(
         direction_scores *= length
         scores += direction_scores
         residual -= length * product
-        if np.linalg.norm(residual) <= goal:
+        if sqrt(residual @ residual) <= goal:
             break
         z = precondition(residual)
         rz, previous = float(residual @ z), rz
