@@ -12,6 +12,7 @@ stored entries are, in the same order.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,8 @@ def find_equal_rows(X: Matrix, key: NDArray[np.integer]) -> EqualRows | None:
     next to none of these are equal.
     """
     n = X.shape[0]
-    size = int(_SAMPLE_ROOTS * np.sqrt(n))
-    if size < n:
-        sample = np.sort(np.random.default_rng(0).integers(n, size=size))
-        sample = sample[np.diff(sample, prepend=-1) > 0]
+    if _SAMPLE_ROOTS * np.sqrt(n) < n:
+        sample = _sample_of(n)
         repeated = sample.size - int(_sets(_hashes(X, key, sample)).max()) - 1
         if repeated < _FEWEST_REPEATED:
             return None
@@ -87,6 +86,13 @@ def find_equal_rows(X: Matrix, key: NDArray[np.integer]) -> EqualRows | None:
     if first.size > _LARGEST_SHARE * n or not _is_confirmed(X, key, first[set_of]):
         return None
     return EqualRows(first, set_of)
+
+
+@lru_cache(maxsize=16)  # folds have the same number of rows
+def _sample_of(n_rows: int) -> Index:
+    """Row numbers, ascending, drawn with replacement; each one once."""
+    size = int(_SAMPLE_ROOTS * np.sqrt(n_rows))
+    return np.unique(np.random.default_rng(0).integers(n_rows, size=size))
 
 
 def _hashes(X: Any, key: NDArray[np.integer], rows: Index) -> NDArray[np.uint64]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forerank import losses, pairsums
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Random, Vector
 from forerank.design import Design
 from forerank.losses import Loss, SmoothedHinge, Squared, get_loss
 from forerank.objectives.base import Linearization
@@ -120,7 +120,7 @@ class AllPairs:
         slope = float(self.loss.slope(0.0)) / self.blocks.total_weight
         return slope * self.blocks.opposite_weights(-1.0)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, AllPairs] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, AllPairs] | None":
         """Rows with an unbiased version of the objective on them; see `PairBlocks.sample`."""
         drawn = self.blocks.sample(size, rng)
         return None if drawn is None else (drawn[0], self._like(self.loss, drawn[1]))

@@ -2,9 +2,7 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Random, Vector
 from forerank.design import Design
 
 __all__ = [
@@ -72,7 +70,7 @@ class SmoothObjective(Differentiable, Protocol):
     def hessian(self, s: Vector, design: Design) -> Vector:
         """X^T F''(s) X, approximately."""
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, SmoothObjective] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, SmoothObjective] | None":
         """About `size` rows and an unbiased version of F on them; None if that saves little."""
 
 

@@ -10,9 +10,7 @@ alone. With `Profiled` points it is minimised out, and F does not depend on it e
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Random, Vector
 from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 from forerank.objectives.pointwise import Pointwise, Profiled
@@ -59,7 +57,7 @@ class Combined:
         of_points = (1.0 - self.gamma) * self.points.gradient_at_zero()
         return self.gamma * self.pairs.gradient_at_zero() + of_points
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, Combined] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, Combined] | None":
         """Rows in pairs, drawn as by `AllPairs.sample`; as points they stand for their class."""
         drawn = self.pairs.sample(size, rng)
         if drawn is None:

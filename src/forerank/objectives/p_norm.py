@@ -13,7 +13,7 @@ sums of exponentials, so that F is convex, smooth, and takes one pass over the s
 import numpy as np
 from scipy.special import logsumexp
 
-from forerank._typing import Index, Mask, Vector
+from forerank._typing import Index, Mask, Random, Vector
 from forerank.design import Design
 from forerank.objectives.allpairs import AllPairs
 
@@ -68,11 +68,11 @@ class PNorm:
         """All pairs under the squared loss."""
         return AllPairs(self.positive.astype(np.int8), "squared", weight=self.weight)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, PNorm] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, PNorm] | None":
         """Rows drawn from each class, and the objective of these alone."""
         if 2 * size >= self.n_rows:
             return None
-        drawn = []
+        rng, drawn = np.random.default_rng(rng), []
         for side in (np.flatnonzero(self.positive), np.flatnonzero(~self.positive)):
             count = min(max(side.size * size // self.n_rows, _FEWEST), side.size)
             drawn.append(rng.choice(side, count, replace=False))

@@ -10,7 +10,7 @@ weights.
 import numpy as np
 from scipy.special import logsumexp
 
-from forerank._typing import Index, Mask, Vector
+from forerank._typing import Index, Mask, Random, Vector
 from forerank.design import Design
 from forerank.losses import Exponential, Loss, SmoothedHinge, get_loss
 
@@ -90,11 +90,11 @@ class Pointwise:
         """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, Pointwise] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, Pointwise] | None":
         """Rows, up to half of them from either class, weighted so that the mean is unbiased."""
         if size > 0.75 * self.n_rows:
             return None
-        drawn = []
+        rng, drawn = np.random.default_rng(rng), []
         for side in (self.positive, ~self.positive):
             rows = np.flatnonzero(side)
             most = max(size // 2, size - (self.n_rows - rows.size))
@@ -197,7 +197,7 @@ class Profiled:
         """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, Profiled] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, Profiled] | None":
         """Rows with an unbiased version of the objective on them."""
         drawn = self.row_objective.sample(size, rng)
         return None if drawn is None else (drawn[0], Profiled(drawn[1]))

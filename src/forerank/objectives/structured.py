@@ -26,7 +26,7 @@ from scipy.special import digamma
 
 from forerank._kernels import compiled
 from forerank._sorting import argsort, largest
-from forerank._typing import Mask, Vector
+from forerank._typing import Mask, Random, Vector
 from forerank.design import Design
 from forerank.objectives.pointwise import Pointwise, PointwiseLinearization
 
@@ -363,7 +363,7 @@ class AnchoredHinge:
         """The gradient at s = 0."""
         return self.at(np.zeros(self.n_rows)).gradient
 
-    def sample(self, size: int, rng: np.random.Generator) -> None:
+    def sample(self, size: int, rng: Random) -> None:
         """None: every term depends on the anchor, so there are no samples."""
         return
 

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from forerank._typing import Index, Mask, Vector
+from forerank._typing import Index, Mask, Random, Vector
 
 __all__ = ["LARGEST_SCORE", "PairBlocks", "out_of_range"]
 
@@ -102,7 +102,7 @@ class PairBlocks:
         sums = np.bincount(self.rows, weights=by_entry, minlength=self.n_rows)
         return sums.astype(float, copy=False)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Index, PairBlocks] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Index, PairBlocks] | None":
         """About `size` rows, and their blocks, numbered within the sample; None if that saves
         little.
 
@@ -112,6 +112,7 @@ class PairBlocks:
         """
         if size > 0.5 * self.n_rows:
             return None
+        rng = np.random.default_rng(rng)
         if self.n_blocks == 1:
             return self._sample_of_one_block(size, rng)
         if self.n_blocks > _MANY_BLOCKS:

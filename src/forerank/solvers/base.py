@@ -182,10 +182,12 @@ def _suitable(objective: Any, design: Design) -> list[Solver]:
 
 def choose_solver(objective: Any, design: Design) -> str:
     """Name of the first solver whose needs are met and that is affordable for these sizes."""
-    suitable = _suitable(objective, design)
-    for each in suitable:
+    for name in _PREFERENCE:
+        each = _SOLVERS[name]
+        if each.missing(objective, design) is not None:
+            continue
         if each.is_affordable is None or each.is_affordable(objective, design):
-            return each.name
+            return name
     raise ValueError(
         f"No solver can minimise {objective!r}; the last one tried, bundle, needs "
         f"{' and '.join(need.name for need in _SOLVERS['bundle'].needs)}."

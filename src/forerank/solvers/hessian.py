@@ -64,7 +64,7 @@ def make_preconditioner(problem: Problem, w: Vector, s: Vector, here: Curved) ->
 
 def mean_curvature(problem: Problem, w: Vector) -> float:
     """The mean of the diagonal of X^T F'' X at w, from a sample of the rows."""
-    problem = problem.sample(SMALLEST_SAMPLE, np.random.default_rng(1)) or problem
+    problem = problem.sample(SMALLEST_SAMPLE, 1) or problem
     here = problem.objective.at(problem.design.scores(w))
     return float(_hessian_diagonal(problem.design, here).mean())
 
@@ -102,7 +102,7 @@ def hessian_metric(problem: Problem, w: Vector, s: Vector, here: Curved) -> Metr
     size = max(_FEWEST_PER_COLUMN * d, min(_COPY_PER_ROW * n // d, _MOST_PER_COLUMN * d), 256)
     if small_hessian_cost(design):
         size = max(_MOST_PER_COLUMN * d, int(design.small_cost / design.gram_cost))
-    sample = problem.sample(size, np.random.default_rng(1))
+    sample = problem.sample(size, 1)
     if sample is not None:
         # A column that varies little in the sample has too small a curvature there.
         least = _hessian_diagonal(design, here)

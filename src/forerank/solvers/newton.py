@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from forerank._typing import Index, Vector
+from forerank._typing import Index, Random, Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.base import CONTINUOUS_GRADIENT, CURVATURE, solver
@@ -114,7 +114,7 @@ def newton(
     if start is not None:
         w = units.to_standardised(start)
     elif hessian_is_small(units.design):
-        w, metric = _start_from_sample(problem, tol, np.random.default_rng(0))
+        w, metric = _start_from_sample(problem, tol)
         if not (w.any() or design.has_intercept):
             point = problem.zero_point(zero)
     else:
@@ -127,10 +127,13 @@ def newton(
 
 
 def _start_from_sample(
-    problem: Problem, tol: float, rng: np.random.Generator
+    problem: Problem, tol: float, rng: Random = 0
 ) -> tuple[Vector, Metric | None]:
     """The minimiser over a sample of the rows and the latest metric there, or zero for few rows."""
-    sample = None if starts_at_zero(problem.design) else problem.next_sample(rng)
+    sample = None
+    if not starts_at_zero(problem.design):
+        rng = np.random.default_rng(rng)
+        sample = problem.next_sample(rng)
     if sample is None:
         return np.zeros(problem.design.n_columns), None
     start, metric = _start_from_sample(sample, tol, rng)

@@ -117,7 +117,7 @@ class NewtonPath:
         self._scores: list[Vector] = []
         self._precondition: Preconditioner | None = None
         self._on_sample: NewtonPath | None = None
-        sample = None if is_sample else self._problem.next_sample(np.random.default_rng(0))
+        sample = None if is_sample else self._problem.next_sample(0)
         if sample is not None:
             units = replace(units, design=sample.design)
             self._on_sample = NewtonPath(sample.objective, design, max_iter, units)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forerank._typing import Vector
+from forerank._typing import Random, Vector
 from forerank.design import Design
 from forerank.objectives.base import Curved, SmoothObjective
 from forerank.solvers.result import Progress
@@ -63,7 +63,7 @@ class Problem:
         scores = self.design.zero_scores()
         return Point(scores, self.objective.at(scores), adjoint)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "Problem | None":
+    def sample(self, size: int, rng: Random) -> "Problem | None":
         """The problem on about `size` rows, or None where a sample would save little."""
         drawn = self.objective.sample(size, rng)
         if drawn is None:
@@ -71,7 +71,7 @@ class Problem:
         rows, objective = drawn
         return replace(self, objective=objective, design=self.design.rows(rows))
 
-    def next_sample(self, rng: np.random.Generator) -> "Problem | None":
+    def next_sample(self, rng: Random) -> "Problem | None":
         """The sample from which these rows start, or None where there are too few rows for it."""
         size = int(self.design.n_rows * self.design.sample_fraction)
         return self.sample(size, rng) if size >= SMALLEST_SAMPLE else None

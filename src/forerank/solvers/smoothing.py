@@ -229,7 +229,7 @@ class _StageSolver:
     def start_from_sample(self, width: float, max_iter: int) -> Vector:
         """The minimiser over a sample of the rows, or zero for few rows."""
         problem = self._problem(width, max_iter)
-        w, _ = _start_from_sample(problem, 0.0, np.random.default_rng(0))
+        w, _ = _start_from_sample(problem, 0.0)
         return self._units.weights_of_columns(w)
 
     def solve(self, width: float, w: Vector, goal: float, max_iter: int) -> tuple[Vector, int]:

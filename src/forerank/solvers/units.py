@@ -222,7 +222,7 @@ def _of_curvature(
     """Means, units and stored shares of the columns, the mean of the products of differences over
     the pairs and, for one block, that of the differences, and whether all rows were used.
     """
-    sample = objective.sample(_ROWS_PER_COLUMN * design.n_columns, np.random.default_rng(1))
+    sample = objective.sample(_ROWS_PER_COLUMN * design.n_columns, 1)
     if sample is not None:
         objective, design = sample[1], design.rows(sample[0])
     here, difference = EqualScorePairs(objective.blocks, Squared()), None
@@ -274,7 +274,7 @@ def _of_sample(squared: Any, design: Design, centred: bool) -> tuple[Vector, boo
     if -(-d // width) * size > 2 * copy_size or _is_sparse(design):
         return np.zeros((3, d)), False
     if size < n:
-        sample = squared.sample(size, np.random.default_rng(2))
+        sample = squared.sample(size, 2)
         if sample is None:
             return np.zeros((3, d)), False
         squared, design = sample[1], design.rows(sample[0])

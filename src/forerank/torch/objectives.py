@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forerank._typing import Vector
+from forerank._typing import Random, Vector
 from forerank.losses import get_loss
 from forerank.objectives import Pointwise, Profiled
 from forerank.torch.binned import binned_hessian
@@ -90,13 +90,14 @@ class TensorAllPairs:
         other = pairs.other_half(*pairs.half_sums(pairs.weight))
         return pairs.add_to_rows(slope * pairs.sign * pairs.weight * other)
 
-    def sample(self, size: int, rng: np.random.Generator) -> "tuple[Tensor, TensorAllPairs] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Tensor, TensorAllPairs] | None":
         """About `size` rows with the same objective on them; None if that saves little.
 
         Two classes have up to half of `size` each; of groups, complete ones are drawn.
         """
         if size > 0.5 * self.n_rows:
             return None
+        rng = np.random.default_rng(rng)
         grade, weight, group = self._rows
         if group is not None:
             n_groups = int(group.max()) + 1
@@ -127,7 +128,7 @@ class TensorAllPairs:
         """Means, units and stored shares of the columns over about `size` rows, or all; and
         whether all were used. The unit is the root mean square of differences over pairs.
         """
-        drawn = None if size is None else self.sample(size, np.random.default_rng(2))
+        drawn = None if size is None else self.sample(size, 2)
         if drawn is not None:
             return drawn[1].column_moments(design.rows(drawn[0]), centred)[0], False
         pairs = self.pairs
@@ -237,12 +238,11 @@ class TensorPointwise:
         )
         return Profiled(rows).best_shift(np.zeros(2))
 
-    def sample(
-        self, size: int, rng: np.random.Generator
-    ) -> "tuple[Tensor, TensorPointwise] | None":
+    def sample(self, size: int, rng: Random) -> "tuple[Tensor, TensorPointwise] | None":
         """Rows, up to half of them from either class, weighted so that the mean is unbiased."""
         if size > 0.75 * self.n_rows:
             return None
+        rng = np.random.default_rng(rng)
         rows, weights = [], []
         sides = [torch.nonzero(side)[:, 0] for side in (self.positive, ~self.positive)]
         for side, other in (sides, sides[::-1]):
@@ -262,7 +262,7 @@ class TensorPointwise:
         """Means, units and stored shares of the columns over about `size` rows, or all; and
         whether all were used. The unit is the root mean square about the mean, or about zero.
         """
-        drawn = None if size is None else self.sample(size, np.random.default_rng(2))
+        drawn = None if size is None else self.sample(size, 2)
         if drawn is not None:
             return drawn[1].column_moments(design.rows(drawn[0]), centred)[0], False
         mean = design.adjoint(self._share)
