@@ -229,6 +229,26 @@ class TestRounds:
         with pytest.raises(ValueError, match="warm_start=True adds trees up to a number"):
             warm.set_params(rounds="cv").fit(X, y)
 
+    @pytest.mark.parametrize(("loss", "n_models"), [("logistic", 1), ("pairwise-logistic", 2)])
+    def test_a_warm_start_draws_other_columns_for_every_call(self, loss, n_models):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 6))
+        y = (X.sum(axis=1) > 0).astype(int)
+        params = {"max_features": 0.4, "n_models": n_models, "max_leaf_nodes": 2}
+        warm = ranker(loss, rounds=1, warm_start=True, **params)
+        for rounds in range(1, 31):
+            warm.set_params(rounds=rounds).fit(X, y)
+        again = ranker(loss, rounds=1, warm_start=True, **params)
+        for rounds in range(1, 31):
+            again.set_params(rounds=rounds).fit(X, y)
+        assert_array_equal(warm.decision_function(X), again.decision_function(X))
+        roots = warm.ensemble_.first_node[:-1]
+        columns = warm.ensemble_.feature[roots].reshape(30, n_models)
+        for of_model in columns.T:
+            assert set(of_model) == set(range(6))
+        if n_models == 2:
+            assert (columns[1:, 0] != columns[1:, 1]).any()
+
 
 class TestRows:
     def test_rare_positives(self):

@@ -103,7 +103,10 @@ class BoostingProblem:
             gradient = gradient_of(self.loss, self.codes, weight, self.group, self.edges)
         scores = start.scores(self.X) if start.n_trees else start.constant
         rows = TrainingRows(self.X, self.codes == 1, weight, self.categories, scores, gradient)
-        return make_grower(self.backend, rows, self.settings)
+        settings = self.settings
+        if start.n_trees:  # a library draws the columns of its first trees by the seed
+            settings = replace(settings, seed=_seed_after(settings.seed, start.n_trees))
+        return make_grower(self.backend, rows, settings)
 
     def iter_scores(self, X_test: Matrix, rounds: Iterable[int]) -> Iterator[Vector]:
         """Scores of other rows after ascending numbers of rounds; each tree is scored once.
@@ -129,6 +132,11 @@ class BoostingProblem:
                 n_scored, done = n_scored + end - done, end
             n_scored = max(n_scored, wanted)
             yield scores.copy()
+
+
+def _seed_after(seed: int, n_trees: int) -> int:
+    """The seed of the draws for trees that are added to others."""
+    return int(np.random.SeedSequence([seed, n_trees]).generate_state(1)[0] >> 1)
 
 
 def n_threads_for(X: Matrix, allowed: int) -> int:
