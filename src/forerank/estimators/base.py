@@ -401,12 +401,15 @@ def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None)
     )
 
 
-def warn_equal_scores(ranker: Any) -> None:
+def warn_equal_scores(
+    ranker: Any,
+    cause: str = "the penalty is too strong for their differences",
+    remedy: str = "Add columns, or lower alpha.",
+) -> None:
     """UserWarning that all rows have the same score."""
     warnings.warn(
         f"{type(ranker).__name__}: the optimum gives all rows the same score. No column differs "
-        "between the rows that are compared, or the penalty is too strong for their differences. "
-        "Add columns, or lower alpha.",
+        f"between the rows that are compared, or {cause}. {remedy}",
         UserWarning,
         stacklevel=stacklevel_outside(),
     )

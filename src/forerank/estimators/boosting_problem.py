@@ -69,10 +69,15 @@ class BoostingProblem:
         return replace(self, **some)
 
     def start(self) -> TreeEnsemble:
-        """An ensemble without trees: the constant with the lowest loss on rows; zero over pairs."""
+        """An ensemble without trees: the constant with the lowest loss on rows; zero over pairs.
+
+        ValueError for a loss on rows where only one class has a weight.
+        """
         constant = 0.0
         if self.loss in ROW_LOSSES:
             negative, positive = np.bincount(self.codes, weights=self.weight, minlength=2)
+            if not negative or not positive:
+                raise ValueError("The rows have one class only; boosting needs rows of two.")
             constant = float(np.log(positive / negative))
             constant *= 0.5 if self.loss == "exponential" else 1.0
         return TreeEnsemble.empty(self.X.shape[1], constant)
