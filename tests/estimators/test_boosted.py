@@ -435,6 +435,47 @@ class TestCategories:
         rows = np.column_stack([X[:3, :3], [5.0, np.nan, np.nan]])
         assert_array_equal(fitted.decision_function(new), expected.decision_function(rows))
 
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_columns_that_are_named_may_hold_words(self, library):
+        lib = pytest.importorskip(library)
+        X, y = mixed_rows(400)
+        # Words that sort as their codes do.
+        words = [None if np.isnan(code) else f"v{int(code):02d}" for code in X[:, 3]]
+        columns = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+        expected = ranker(categorical_features=[3]).fit(X, y)
+        rows = np.column_stack([X[:3, :3], [5.0, np.nan, np.nan]])
+        kinds = ["object", "string"] if library == "pandas" else [lib.String, lib.Object]
+        for kind in kinds:
+            frame = lib.DataFrame({**columns, "d": lib.Series(words, dtype=kind)})
+            new = frame.head(3).to_dict(as_series=False) if library == "polars" else frame.head(3)
+            new = lib.DataFrame({**{k: list(new[k]) for k in "abc"}, "d": ["v05", "new", None]})
+            for given in (["d"], [3]):
+                fitted = ranker(categorical_features=given).fit(frame, y)
+                assert_array_equal(fitted.decision_function(frame), expected.decision_function(X))
+                assert_array_equal(fitted.decision_function(new), expected.decision_function(rows))
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_with_other_columns(self, library):
+        lib = pytest.importorskip(library)
+        X, y = mixed_rows(200)
+        frame = lib.DataFrame(
+            {name: X[:, k] for k, name in enumerate("abc")} | {"d": list("vw") * 100}
+        )
+        fitted = ranker(categorical_features=["d"], warm_start=True).fit(frame, y)
+        before = fitted.decision_function(frame)
+        for names in (list("abc"), list("bcd"), list("dabc")):
+            with pytest.raises(ValueError, match="feature names should match"):
+                fitted.decision_function(frame[names])
+            with pytest.raises(ValueError, match="feature names should match"):
+                fitted.fit(frame[names], y)
+        assert_array_equal(fitted.decision_function(frame), before)
+        if library == "pandas":  # names that are no strings are not compared
+            frame.columns = range(4)
+            fitted = ranker(categorical_features=[3]).fit(frame, y)
+            assert_array_equal(fitted.decision_function(frame), before)
+            with pytest.raises(ValueError, match=r"X has 3 features, but .* expecting 4"):
+                fitted.decision_function(frame[[0, 1, 2]])
+
     @pytest.mark.parametrize("backend", ["lightgbm", "histogram"])
     def test_unseen_codes_are_missing(self, backend):
         X, y = mixed_rows(400)

@@ -29,6 +29,7 @@ from forerank.estimators.boosting_columns import (
     category_values,
     check_codes,
     is_constant,
+    remedy_of_words,
     with_codes,
 )
 from forerank.estimators.boosting_problem import BoostingProblem, n_threads_for
@@ -38,6 +39,7 @@ from forerank.estimators.boosting_rounds import (
     measured,
     without_weightless_rows,
 )
+from forerank.estimators.checked_rows import checked_rows
 from forerank.estimators.tensors import rows_on_host
 from forerank.metrics.registry import measure_for_labels, measure_named
 from forerank.metrics.validation import number_groups
@@ -99,9 +101,9 @@ class BoostedRanker(GraphRanker):
     cv : int, splitter or list of (train, test), default=5
         Folds of rows, stratified, or of groups.
     categorical_features : None, "from_dtype", or list or mask of columns, default=None
-        Columns of categories, by number, name or mask. They hold codes 0, 1, 2, ..., or have a
-        categorical type in a pandas or polars frame; "from_dtype" takes all columns of such a
-        type. A value that no training row has is treated as missing.
+        Columns of categories, by number, name or mask. They hold codes 0, 1, 2, ..., or in a
+        pandas or polars frame words or values of a categorical type; "from_dtype" takes all columns
+        of such a type. A value that no training row has is treated as missing.
     graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked above which, for losses over pairs; as in `PairwiseRanker`.
     backend : {"auto", "lightgbm", "histogram"}, default="auto"
@@ -366,15 +368,19 @@ class BoostedRanker(GraphRanker):
             columns = category_columns(self.categorical_features, data[0])
             self.categorical_ = np.array(columns, dtype=np.intp)
             self._category_values = category_values(data[0], columns)
+        elif hasattr(data[0], "columns") and any(v is not None for v in self._category_values):
+            # The names and the number of columns, before codes are looked up by the column.
+            validate_data(self, data[0], skip_check_array=True, reset=False)
         columns = tuple(int(k) for k in self.categorical_)
         X = with_codes(data[0], columns, self._category_values)
         if self._is_valid(X, *data[1:], reset=reset):
             checked = super()._validated(X, *data[1:], reset=reset)
         else:
-            checked = validate_data(
+            checked = checked_rows(
                 self,
                 X,
                 *data[1:],
+                remedy=remedy_of_words,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
                 ensure_all_finite="allow-nan",
