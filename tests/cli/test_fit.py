@@ -47,7 +47,12 @@ def test_boosted_trees_by_name(tmp_path, work):
     shown = fails(*fit, tmp_path / "m.forerank", "--metric foo")
     assert "metric must be one of" in shown
     assert not (tmp_path / "m.forerank").exists()
-    run(*fit, tmp_path / "m.forerank", "--metric ap --check 0")
+    shown = fails(*fit, tmp_path / "m.forerank", "--categorical-features job")
+    assert "categorical_features='job' is for arrays and frames" in shown
+    assert shown.endswith(" (--category COLUMN)")
+    assert not (tmp_path / "m.forerank").exists()
+    run(*fit, tmp_path / "m.forerank", "--metric ap --check 0 --category age")
+    assert load_model(tmp_path / "m.forerank").columns["age"] == "category"
     assert load_model(tmp_path / "m.forerank").estimator[-1].metric == "ap"
 
 
