@@ -28,6 +28,7 @@ __all__ = [
     "is_valid_labels",
     "refuse_dask",
     "refuse_invalid_weights",
+    "refuse_one_class",
     "stacklevel_outside",
 ]
 
@@ -109,6 +110,15 @@ def encode_classes(y: NDArray) -> tuple[NDArray, NDArray[np.integer]]:
             return np.array([low, high]), upper.astype(np.int8)
     check_classification_targets(y)
     return np.unique(y, return_inverse=True)
+
+
+def refuse_one_class(classes: NDArray) -> None:
+    """ValueError where y has one class."""
+    if classes.size < 2:
+        raise ValueError(
+            f"y has one class only, {classes.tolist()[0]!r}; ranking needs rows of at least two "
+            "classes."
+        )
 
 
 def is_tensor(value: Any) -> bool:

@@ -41,6 +41,21 @@ def test_parameters_from_options_and_toml(tmp_path, work):
     assert type(load_model(out).estimator[-1]).__name__ == "TopPush"
 
 
+def test_boosted_trees_by_name(tmp_path, work):
+    pytest.importorskip("lightgbm")
+    fit = ["fit", work / "train.csv", "-t y -r BoostedRanker --max-rounds 5 --cv 2 -o"]
+    shown = fails(*fit, tmp_path / "m.forerank", "--metric foo")
+    assert "metric must be one of" in shown
+    assert not (tmp_path / "m.forerank").exists()
+    shown = fails(*fit, tmp_path / "m.forerank", "--categorical-features job")
+    assert "categorical_features='job' is for arrays and frames" in shown
+    assert shown.endswith(" (--category COLUMN)")
+    assert not (tmp_path / "m.forerank").exists()
+    run(*fit, tmp_path / "m.forerank", "--metric ap --check 0 --category age")
+    assert load_model(tmp_path / "m.forerank").columns["age"] == "category"
+    assert load_model(tmp_path / "m.forerank").estimator[-1].metric == "ap"
+
+
 def test_patterns_and_memory(tmp_path, work):
     frame = pd.read_csv(work / "train.csv")
     frame.iloc[:150].to_parquet(tmp_path / "part0.parquet")

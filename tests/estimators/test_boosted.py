@@ -1,5 +1,6 @@
 """BoostedRanker: scikit-learn's conventions, losses, rounds, missing values and categories."""
 
+import re
 import sys
 import warnings
 
@@ -10,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GroupKFold, PredefinedSplit, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from forerank import BoostedRanker, metrics
+from forerank import BoostedRanker, Ranker, metrics
 from forerank.estimators.boosting_rounds import round_grid
 from forerank.objectives.boosting import BOOSTING_LOSSES, PAIR_LOSSES
 from tree_rows import mixed_rows, new_rows
@@ -156,13 +157,31 @@ class TestRounds:
         weight = (np.arange(300) % 3 > 0).astype(float)
         params = {"rounds": "cv", "max_rounds": 20}
         qid = np.arange(300) % 30
-        a = ranker(cv=GroupKFold(3), **params).fit(X, y, sample_weight=weight, qid=qid)
-        splits = list(GroupKFold(3).split(X, y, qid))
-        b = ranker(cv=splits, **params).fit(X, y, sample_weight=weight, qid=qid)
-        assert_array_equal(a.validation_curve_["values"], b.validation_curve_["values"])
         rows = weight > 0
-        c = ranker(rounds=b.n_rounds_).fit(X[rows], y[rows])
-        assert_array_equal(b.decision_function(X), c.decision_function(X))
+        test_fold = np.arange(300) % 4
+        cases = [
+            (GroupKFold(3), GroupKFold(3), {"qid": qid}),
+            (3, 3, {"qid": qid}),
+            (4, 4, {}),
+            (PredefinedSplit(test_fold), PredefinedSplit(test_fold[rows]), {}),
+            (list(PredefinedSplit(test_fold).split()), PredefinedSplit(test_fold[rows]), {}),
+        ]
+        for cv, cv_of_rows, groups in cases:
+            a = ranker(cv=cv, **params).fit(X, y, sample_weight=weight, **groups)
+            of_rows = {name: values[rows] for name, values in groups.items()}
+            b = ranker(cv=cv_of_rows, **params).fit(X[rows], y[rows], **of_rows)
+            assert_array_equal(a.validation_curve_["values"], b.validation_curve_["values"])
+            assert_array_equal(a.decision_function(X), b.decision_function(X))
+
+    @pytest.mark.parametrize("rounds", ["cv", "early_stopping"])
+    def test_one_row_of_a_class_has_a_weight(self, rounds):
+        X, y = mixed_rows(300)
+        weight = np.where(y == 1, np.cumsum(y) == 1, 1.0)
+        fitted = ranker(rounds=rounds, max_rounds=20).fit(X, y, sample_weight=weight)
+        rows = weight > 0
+        same = ranker(rounds=rounds, max_rounds=20).fit(X[rows], y[rows])
+        assert fitted.validation_curve_ is None
+        assert_array_equal(fitted.decision_function(X), same.decision_function(X))
 
     def test_too_few_rows(self):
         X, _ = mixed_rows(40)
@@ -176,6 +195,33 @@ class TestRounds:
         y[qid == 0] = 0
         fitted = ranker(rounds="cv", cv=4, max_rounds=10).fit(X, y, qid=qid)
         assert fitted.validation_curve_["values"].shape == (2, 3)
+
+    @pytest.mark.parametrize("loss", BOOSTING_LOSSES)
+    def test_all_positives_in_one_group(self, loss):
+        X, y = mixed_rows(200)
+        qid = np.repeat(np.arange(4), 50)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"3 of 4 qid groups have no pair")
+            fitted = ranker(loss, rounds="cv", cv=4, max_rounds=10).fit(X, y * (qid == 0), qid=qid)
+        assert fitted.validation_curve_ is None
+        assert fitted.n_rounds_ == 10
+
+    @pytest.mark.parametrize("rounds", ["cv", "early_stopping", 5])
+    @pytest.mark.parametrize("metric", ["foo", "average_precision", "ndcg", "recall@0", None])
+    def test_a_measure_that_there_is_not(self, rounds, metric):
+        X, y = mixed_rows(100)
+        with pytest.raises(ValueError, match="metric") as ours:
+            ranker(rounds=rounds, metric=metric).fit(X, y)
+        with pytest.raises(ValueError, match="metric") as peer:
+            Ranker(metric).fit(X, y)
+        assert str(ours.value) == str(peer.value)
+
+    @pytest.mark.parametrize("rounds", ["cv", "early_stopping", 5])
+    def test_a_measure_of_two_classes_for_grades(self, rounds):
+        X, _ = mixed_rows(100)
+        params = {"graph": "order", "rounds": rounds, "metric": "ap"}
+        with pytest.raises(ValueError, match="metric='ap' is for two classes, and the labels are"):
+            ranker("pairwise-logistic", **params).fit(X, np.arange(100) % 3)
 
     def test_grid(self):
         assert round_grid(12) == [5, 10, 12]
@@ -210,6 +256,8 @@ class TestRounds:
         with pytest.warns(UserWarning, match="the same score"):
             fitted = ranker(min_samples_leaf=80).fit(X, y)
         assert fitted.n_rounds_ <= 1
+        with pytest.warns(UserWarning, match=r"80 rows .* lower min_samples_leaf or l2\.$"):
+            ranker(min_samples_leaf=80).fit(X, y)
         first, last = ranker(min_samples_leaf=80).iter_scores(X, y, X, [1, 50])
         assert_array_equal(first, last)
 
@@ -228,6 +276,26 @@ class TestRounds:
             warm.set_params(rounds=5).fit(X, y)
         with pytest.raises(ValueError, match="warm_start=True adds trees up to a number"):
             warm.set_params(rounds="cv").fit(X, y)
+
+    @pytest.mark.parametrize(("loss", "n_models"), [("logistic", 1), ("pairwise-logistic", 2)])
+    def test_a_warm_start_draws_other_columns_for_every_call(self, loss, n_models):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 6))
+        y = (X.sum(axis=1) > 0).astype(int)
+        params = {"max_features": 0.4, "n_models": n_models, "max_leaf_nodes": 2}
+        warm = ranker(loss, rounds=1, warm_start=True, **params)
+        for rounds in range(1, 31):
+            warm.set_params(rounds=rounds).fit(X, y)
+        again = ranker(loss, rounds=1, warm_start=True, **params)
+        for rounds in range(1, 31):
+            again.set_params(rounds=rounds).fit(X, y)
+        assert_array_equal(warm.decision_function(X), again.decision_function(X))
+        roots = warm.ensemble_.first_node[:-1]
+        columns = warm.ensemble_.feature[roots].reshape(30, n_models)
+        for of_model in columns.T:
+            assert set(of_model) == set(range(6))
+        if n_models == 2:
+            assert (columns[1:, 0] != columns[1:, 1]).any()
 
 
 class TestRows:
@@ -310,6 +378,10 @@ class TestRows:
         ):  # fmt: skip
             with pytest.raises(ValueError, match=name):
                 ranker().set_params(**{name: value}).fit(X, y)
+        for rounds in (10.0, True, "foo", None):
+            expected = f'a whole number of at least 1, "cv" or "early_stopping"; got {rounds!r}'
+            with pytest.raises(ValueError, match=re.escape(expected)):
+                ranker(rounds=rounds).fit(X, y)
 
     def test_without_lightgbm(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "lightgbm", None)
@@ -362,6 +434,47 @@ class TestCategories:
         assert_array_equal(fitted.decision_function(frame), expected.decision_function(X))
         rows = np.column_stack([X[:3, :3], [5.0, np.nan, np.nan]])
         assert_array_equal(fitted.decision_function(new), expected.decision_function(rows))
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_columns_that_are_named_may_hold_words(self, library):
+        lib = pytest.importorskip(library)
+        X, y = mixed_rows(400)
+        # Words that sort as their codes do.
+        words = [None if np.isnan(code) else f"v{int(code):02d}" for code in X[:, 3]]
+        columns = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+        expected = ranker(categorical_features=[3]).fit(X, y)
+        rows = np.column_stack([X[:3, :3], [5.0, np.nan, np.nan]])
+        kinds = ["object", "string"] if library == "pandas" else [lib.String, lib.Object]
+        for kind in kinds:
+            frame = lib.DataFrame({**columns, "d": lib.Series(words, dtype=kind)})
+            new = frame.head(3).to_dict(as_series=False) if library == "polars" else frame.head(3)
+            new = lib.DataFrame({**{k: list(new[k]) for k in "abc"}, "d": ["v05", "new", None]})
+            for given in (["d"], [3]):
+                fitted = ranker(categorical_features=given).fit(frame, y)
+                assert_array_equal(fitted.decision_function(frame), expected.decision_function(X))
+                assert_array_equal(fitted.decision_function(new), expected.decision_function(rows))
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_with_other_columns(self, library):
+        lib = pytest.importorskip(library)
+        X, y = mixed_rows(200)
+        frame = lib.DataFrame(
+            {name: X[:, k] for k, name in enumerate("abc")} | {"d": list("vw") * 100}
+        )
+        fitted = ranker(categorical_features=["d"], warm_start=True).fit(frame, y)
+        before = fitted.decision_function(frame)
+        for names in (list("abc"), list("bcd"), list("dabc")):
+            with pytest.raises(ValueError, match="feature names should match"):
+                fitted.decision_function(frame[names])
+            with pytest.raises(ValueError, match="feature names should match"):
+                fitted.fit(frame[names], y)
+        assert_array_equal(fitted.decision_function(frame), before)
+        if library == "pandas":  # names that are no strings are not compared
+            frame.columns = range(4)
+            fitted = ranker(categorical_features=[3]).fit(frame, y)
+            assert_array_equal(fitted.decision_function(frame), before)
+            with pytest.raises(ValueError, match=r"X has 3 features, but .* expecting 4"):
+                fitted.decision_function(frame[[0, 1, 2]])
 
     @pytest.mark.parametrize("backend", ["lightgbm", "histogram"])
     def test_unseen_codes_are_missing(self, backend):

@@ -232,3 +232,11 @@ class TestUse:
         X, y = data(classes=3)
         with pytest.raises(ValueError, match='set graph="order"'):
             clone(RankBoost()).fit(X, y)
+
+
+def test_equal_scores_are_said_with_remedies_that_there_are():
+    X, y = data()
+    for params, rows in (({}, np.ones_like(X)), ({"tol": 2.0}, X)):
+        with pytest.warns(UserWarning, match=r"same score\..*Add columns, or lower tol\.$"):
+            fitted = RankBoost(**params).fit(rows, y)
+        assert fitted.stumps_ == []

@@ -99,6 +99,17 @@ def test_foreign_types_are_refused(tmp_path):
     assert load_model(path).columns == {}
 
 
+def test_an_estimator_alone_is_no_model(tmp_path):
+    path = tmp_path / "model.forerank"
+    for single in (fitted().estimator, PairwiseRanker(), None):
+        words = (
+            rf"as forerank\.workflows\.fit\.fit returns it; got {type(single).__name__}\. .*joblib"
+        )
+        with pytest.raises(TypeError, match=words):
+            save_model(single, path)
+    assert not path.exists()
+
+
 def test_an_object_that_is_no_estimator_is_refused(tmp_path):
     path = hostile.model_file(tmp_path, skops.io.dumps({"a": 1}))
     with pytest.raises(

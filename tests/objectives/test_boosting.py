@@ -146,6 +146,23 @@ class TestLibraries:
         name, value, higher = metrics.for_lightgbm("auc")(np.array([2.0, 1.0, 4.0, 3.0]), data)
         assert (name, value, higher) == ("auc", 0.5, True)
 
+    @pytest.mark.parametrize("loss", BOOSTING_LOSSES)
+    def test_rows_of_another_number_than_the_labels(self, loss):
+        y = np.arange(20) % 2
+        for make in (objectives.for_lightgbm, objectives.for_xgboost):
+            at = make(loss, y[:-5])
+            with pytest.raises(ValueError, match="has 15 labels, and the data set 20 rows"):
+                at(np.zeros(20), None)
+            assert at(np.zeros(15), None)[0].shape == (15,)
+
+    def test_lightgbm_with_labels_of_other_rows(self):
+        lightgbm = pytest.importorskip("lightgbm")
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+        objective = objectives.for_lightgbm("logistic", y[:-5])
+        params = {"objective": objective, "verbosity": -1, "num_threads": 1}
+        with pytest.raises(ValueError, match="has 55 labels, and the data set 60 rows"):
+            lightgbm.train(params, lightgbm.Dataset(X, y), 2)
+
     def test_xgboost(self):
         xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
         from forerank import metrics
@@ -171,6 +188,12 @@ class TestLibraries:
             objectives.for_lightgbm("lambdarank", [0, 1])
         with pytest.raises(ValueError, match='for grades choose a loss over pairs and graph="ord'):
             objectives.for_lightgbm("pairwise-logistic", [0, 1, 2])
+        for make in (objectives.for_lightgbm, objectives.for_xgboost):
+            for loss in BOOSTING_LOSSES:
+                with pytest.raises(ValueError, match=r"y has one class only, 1\.0; ranking needs"):
+                    make(loss, np.ones(5))
+        with pytest.raises(ValueError, match="qid has 3 entries for 2 labels; give one for each"):
+            objectives.for_lightgbm("pairwise-logistic", [0, 1], qid=[1, 1, 1])
         with pytest.raises(ValueError, match="graph is for losses over pairs"):
             objectives.for_xgboost("logistic", [0, 1], graph="order")
         with pytest.raises(ValueError, match="There are no pairs"):

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
-from forerank import Ranker
+from forerank import BoostedRanker, Ranker, compare
 from forerank.data.readers import Matrix
 from forerank.data.transformers import NumberColumns
 from forerank.exceptions import DataFileError
@@ -28,6 +28,7 @@ from forerank.selection import final_fit
 from forerank.workflows.evaluate import evaluate
 from forerank.workflows.fit import fit
 from forerank.workflows.rankers import make_ranker, ranker_names
+from forerank.workflows.report import make_report
 from tables import typed_table
 
 
@@ -304,6 +305,22 @@ def test_what_is_wrong_is_said(tmp_path):
     frame.assign(city=None).to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataFileError, match="line 2: the group column 'city' is empty here"):
         fit(tmp_path / "a.csv", "y", group="city")
+
+
+def test_categories_of_tables_are_those_of_their_types():
+    pytest.importorskip("lightgbm")
+    frame = typed_table(120)
+    for given in (["city"], [0], "from_dtype"):
+        trees = BoostedRanker(rounds=2, categorical_features=given)
+        for function, arguments in (
+            (fit, {"ranker": trees}),
+            (fit, {"ranker": "BoostedRanker", "params": {"categorical_features": given}}),
+            (make_report, {"ranker": trees}),
+            (compare, {"methods": [trees]}),
+        ):
+            with pytest.raises(DataFileError, match=r"categorical_features=.*types=") as found:
+                function(frame, "y", **arguments)
+            assert found.value.arguments == {"category": "COLUMN"}
 
 
 def test_few_rows_are_not_measured():

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from forerank._sorting import argsort
 from forerank._text import counted
@@ -24,9 +24,11 @@ from forerank._validation import (
     is_valid_array,
     is_valid_labels,
     refuse_dask,
+    refuse_one_class,
     stacklevel_outside,
 )
 from forerank.design import merge_equal_rows
+from forerank.estimators.checked_rows import checked_rows
 from forerank.estimators.dask_scores import lazy_classes
 from forerank.estimators.streams import is_stream, refuse_stream
 from forerank.estimators.tensors import predicted_classes, rows_on_host
@@ -118,7 +120,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
                 self.__dict__.pop("feature_names_in_", None)
             return data if len(data) > 1 else data[0]
         types = [np.float64, np.float32]
-        return validate_data(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
+        return checked_rows(self, *data, accept_sparse=sparse, dtype=types, reset=reset)
 
     def _refuse_dask(self, X: Any, *, fitting: bool) -> None:
         """TypeError for a Dask collection, which scikit-learn's checks would load into memory."""
@@ -401,24 +403,18 @@ def warn_unconverged(ranker: Any, certificate: str, max_iter: int | None = None)
     )
 
 
-def warn_equal_scores(ranker: Any) -> None:
+def warn_equal_scores(
+    ranker: Any,
+    cause: str = "the penalty is too strong for their differences",
+    remedy: str = "Add columns, or lower alpha.",
+) -> None:
     """UserWarning that all rows have the same score."""
     warnings.warn(
         f"{type(ranker).__name__}: the optimum gives all rows the same score. No column differs "
-        "between the rows that are compared, or the penalty is too strong for their differences. "
-        "Add columns, or lower alpha.",
+        f"between the rows that are compared, or {cause}. {remedy}",
         UserWarning,
         stacklevel=stacklevel_outside(),
     )
-
-
-def refuse_one_class(classes: NDArray) -> None:
-    """ValueError where y has one class."""
-    if classes.size < 2:
-        raise ValueError(
-            f"y has one class only, {classes.tolist()[0]!r}; ranking needs rows of at least two "
-            "classes."
-        )
 
 
 def refuse_more_than_two(

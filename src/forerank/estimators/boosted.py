@@ -1,6 +1,5 @@
 """Gradient boosted trees: BoostedRanker."""
 
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Self
@@ -16,7 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forerank._kernels import n_threads
-from forerank._typing import Index, Matrix, Vector
+from forerank._typing import Matrix, Vector
 from forerank._validation import check_choice, check_number, check_weights, is_integer
 from forerank.estimators.base import (
     GraphRanker,
@@ -30,12 +29,19 @@ from forerank.estimators.boosting_columns import (
     category_values,
     check_codes,
     is_constant,
+    remedy_of_words,
     with_codes,
 )
 from forerank.estimators.boosting_problem import BoostingProblem, n_threads_for
-from forerank.estimators.boosting_rounds import RoundsCurve, choose_rounds
+from forerank.estimators.boosting_rounds import (
+    RoundsCurve,
+    choose_rounds,
+    measured,
+    without_weightless_rows,
+)
+from forerank.estimators.checked_rows import checked_rows
 from forerank.estimators.tensors import rows_on_host
-from forerank.metrics.registry import measure_for_labels
+from forerank.metrics.registry import measure_for_labels, measure_named
 from forerank.metrics.validation import number_groups
 from forerank.objectives.boosting import BOOSTING_LOSSES, PAIR_LOSSES
 from forerank.trees import GrowthSettings, TreeEnsemble, choose_backend
@@ -95,9 +101,9 @@ class BoostedRanker(GraphRanker):
     cv : int, splitter or list of (train, test), default=5
         Folds of rows, stratified, or of groups.
     categorical_features : None, "from_dtype", or list or mask of columns, default=None
-        Columns of categories, by number, name or mask. They hold codes 0, 1, 2, ..., or have a
-        categorical type in a pandas or polars frame; "from_dtype" takes all columns of such a
-        type. A value that no training row has is treated as missing.
+        Columns of categories, by number, name or mask. They hold codes 0, 1, 2, ..., or in a
+        pandas or polars frame words or values of a categorical type; "from_dtype" takes all columns
+        of such a type. A value that no training row has is treated as missing.
     graph : None, str or iterable of (preferred, other) labels, default=None
         Which classes are ranked above which, for losses over pairs; as in `PairwiseRanker`.
     backend : {"auto", "lightgbm", "histogram"}, default="auto"
@@ -227,8 +233,12 @@ class BoostedRanker(GraphRanker):
         self._grouped = qid is not None
         self._set_predictions(problem)
         if self.ensemble_.n_leaves <= self.ensemble_.n_trees:
-            warn_equal_scores(self)
+            self._warn_equal_scores(problem.settings.min_samples_leaf)
         return self
+
+    def _warn_equal_scores(self, in_leaf: int) -> None:
+        cause = f"no split leaves {in_leaf:,} rows or more (min_samples_leaf) on both sides"
+        warn_equal_scores(self, cause, "Add columns, or lower min_samples_leaf or l2.")
 
     def _check_kept(self, n_trees: int, rounds: int) -> None:
         """ValueError where a warm start cannot keep the trees of the last fit."""
@@ -257,14 +267,17 @@ class BoostedRanker(GraphRanker):
             )
         check_number("max_rounds", self.max_rounds, low=1, integer=True)
         check_number("n_models", self.n_models, low=1, integer=True)
-        if not is_integer(self.rounds):
-            check_choice("rounds", self.rounds, ("cv", "early_stopping"))
-            if self.warm_start:
-                raise ValueError(
-                    f"warm_start=True adds trees up to a number of rounds; got {self.rounds!r}."
-                )
-        else:
-            check_number("rounds", self.rounds, low=1, integer=True)
+        by_name = isinstance(self.rounds, str) and self.rounds in ("cv", "early_stopping")
+        if not by_name and not (is_integer(self.rounds) and self.rounds >= 1):
+            raise ValueError(
+                'rounds must be a whole number of at least 1, "cv" or "early_stopping"; got '
+                f"{self.rounds!r}."
+            )
+        if by_name and self.warm_start:
+            raise ValueError(
+                f"warm_start=True adds trees up to a number of rounds; got {self.rounds!r}."
+            )
+        measure_named(self.metric)  # an unknown one is an error, also where it chooses nothing
         if self.graph is not None and self.loss not in PAIR_LOSSES:
             raise ValueError(
                 f"graph={self.graph!r} orders pairs of classes, and loss={self.loss!r} has no pairs"
@@ -322,36 +335,24 @@ class BoostedRanker(GraphRanker):
 
     def _rounds(self, problem: BoostingProblem, seed: int) -> tuple[int, RoundsCurve | None]:
         """The number of rounds, and the curve that it was chosen from."""
+        measure = measure_for_labels(self.metric, graded=self.classes_.size > 2)
         if is_integer(self.rounds):
             return int(self.rounds), None
         from forerank.data.folds import TooFewRowsError, make_folds  # loads much of scikit-learn
 
         one = self.rounds == "early_stopping"
+        problem, cv = without_weightless_rows(problem, _STOPPING_PARTS if one else self.cv)
         try:
-            folds = make_folds(
-                _STOPPING_PARTS if one else self.cv, problem.codes, problem.group, seed
-            )
+            folds = make_folds(cv, problem.codes, problem.group, seed)
         except TooFewRowsError:
             return min(_UNMEASURED_ROUNDS, self.max_rounds), None
         splits = folds.splits[:1] if one else folds.splits
-        measure = partial(self._measured, problem)
+        measure_rows = partial(measured, problem, measure)
         one_model = problem.models()[0]
-        curve = choose_rounds(one_model, splits, measure, self.max_rounds, self._report)
+        curve = choose_rounds(one_model, splits, measure_rows, self.max_rounds, self._report)
         if curve is None:
             return min(_UNMEASURED_ROUNDS, self.max_rounds), None
         return curve.best, curve
-
-    def _measured(self, problem: BoostingProblem, rows: Index, scores: Vector) -> float:
-        measure = measure_for_labels(self.metric, graded=self.classes_.size > 2)
-        grouped = problem.group is not None
-        function = measure.for_rows(rows.size, problem.codes.size, grouped=grouped).function
-        weight, group = (
-            None if each is None else each[rows] for each in (problem.weight, problem.group)
-        )
-        with warnings.catch_warnings():
-            # Groups of one class, once for every number of rounds.
-            warnings.simplefilter("ignore", UserWarning)
-            return float(function(problem.codes[rows], scores, sample_weight=weight, qid=group))
 
     def _report(self, rounds: int, value: float) -> None:
         if self.verbose:
@@ -367,15 +368,19 @@ class BoostedRanker(GraphRanker):
             columns = category_columns(self.categorical_features, data[0])
             self.categorical_ = np.array(columns, dtype=np.intp)
             self._category_values = category_values(data[0], columns)
+        elif hasattr(data[0], "columns") and any(v is not None for v in self._category_values):
+            # The names and the number of columns, before codes are looked up by the column.
+            validate_data(self, data[0], skip_check_array=True, reset=False)
         columns = tuple(int(k) for k in self.categorical_)
         X = with_codes(data[0], columns, self._category_values)
         if self._is_valid(X, *data[1:], reset=reset):
             checked = super()._validated(X, *data[1:], reset=reset)
         else:
-            checked = validate_data(
+            checked = checked_rows(
                 self,
                 X,
                 *data[1:],
+                remedy=remedy_of_words,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
                 ensure_all_finite="allow-nan",

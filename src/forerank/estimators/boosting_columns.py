@@ -9,8 +9,16 @@ import scipy.sparse as sp
 from forerank._text import listed
 from forerank._typing import Matrix, Vector
 from forerank._validation import is_integer
+from forerank.estimators.checked_rows import has_words
 
-__all__ = ["category_columns", "category_values", "check_codes", "is_constant", "with_codes"]
+__all__ = [
+    "category_columns",
+    "category_values",
+    "check_codes",
+    "is_constant",
+    "remedy_of_words",
+    "with_codes",
+]
 
 # Largest code of a category: bit sets have as many bits.
 _MAX_CODE = 1 << 24
@@ -59,24 +67,43 @@ def _is_category(column: Any) -> bool:
 
 
 def category_values(X: Any, columns: tuple[int, ...]) -> list[list[Any] | None]:
-    """The values of each column with a type of categories; None for a column of codes."""
+    """The values of each column of words or with a type of categories; None for one of codes."""
     if not hasattr(X, "columns"):
         return [None] * len(columns)
     given = [X[X.columns[k]] for k in columns]
-    return [_values(column) if _is_category(column) else None for column in given]
+    return [
+        _values(column) if _is_category(column) or has_words(column) else None for column in given
+    ]
 
 
 def _values(column: Any) -> list[Any]:
     if hasattr(column.dtype, "categories"):  # pandas, and Enum of polars
         values = list(column.dtype.categories)
-    else:  # Categorical of polars has no list of its own
-        values = sorted({value for value in column.to_list() if value is not None})
+    else:  # words, and Categorical of polars, which has no list of its own
+        known = {value for value in column.to_list() if not _is_missing(value)}
+        values = sorted(known, key=lambda value: (str(value), type(value).__name__))
     return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or the missing value of pandas, which equals nothing."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def remedy_of_words(column: Any) -> str:
+    """What to do about a column of words, by its name in a frame or its number in an array."""
+    if not isinstance(column, str):
+        return "Encode it with OrdinalEncoder, and list it in categorical_features."
+    return (
+        f"If these are categories, name {column!r} in the list categorical_features, or give the "
+        'column the type of categories, X[column].astype("category") in pandas, and set '
+        'categorical_features="from_dtype". Texts need forerank.workflows.fit.fit.'
+    )
 
 
 def with_codes(X: Any, columns: tuple[int, ...], values: list[list[Any] | None]) -> Any:
     """A frame with codes in place of known values, and NaN for all others."""
-    codes: dict[str, Vector] = {}
+    codes: dict[Any, Vector] = {}
     for k, known in zip(columns, values, strict=True):
         if known is not None and hasattr(X, "columns"):
             number = {value: float(code) for code, value in enumerate(known)}
@@ -89,7 +116,10 @@ def with_codes(X: Any, columns: tuple[int, ...], values: list[list[Any] | None])
         import polars
 
         return X.with_columns([polars.Series(name, column) for name, column in codes.items()])
-    return X.assign(**codes)
+    X = X.copy(deep=False)
+    for name, column in codes.items():
+        X[name] = column
+    return X
 
 
 def check_codes(X: Matrix, columns: tuple[int, ...]) -> None:

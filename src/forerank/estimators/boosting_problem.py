@@ -69,10 +69,15 @@ class BoostingProblem:
         return replace(self, **some)
 
     def start(self) -> TreeEnsemble:
-        """An ensemble without trees: the constant with the lowest loss on rows; zero over pairs."""
+        """An ensemble without trees: the constant with the lowest loss on rows; zero over pairs.
+
+        ValueError for a loss on rows where only one class has a weight.
+        """
         constant = 0.0
         if self.loss in ROW_LOSSES:
             negative, positive = np.bincount(self.codes, weights=self.weight, minlength=2)
+            if not negative or not positive:
+                raise ValueError("The rows have one class only; boosting needs rows of two.")
             constant = float(np.log(positive / negative))
             constant *= 0.5 if self.loss == "exponential" else 1.0
         return TreeEnsemble.empty(self.X.shape[1], constant)
@@ -103,7 +108,10 @@ class BoostingProblem:
             gradient = gradient_of(self.loss, self.codes, weight, self.group, self.edges)
         scores = start.scores(self.X) if start.n_trees else start.constant
         rows = TrainingRows(self.X, self.codes == 1, weight, self.categories, scores, gradient)
-        return make_grower(self.backend, rows, self.settings)
+        settings = self.settings
+        if start.n_trees:  # a library draws the columns of its first trees by the seed
+            settings = replace(settings, seed=_seed_after(settings.seed, start.n_trees))
+        return make_grower(self.backend, rows, settings)
 
     def iter_scores(self, X_test: Matrix, rounds: Iterable[int]) -> Iterator[Vector]:
         """Scores of other rows after ascending numbers of rounds; each tree is scored once.
@@ -129,6 +137,11 @@ class BoostingProblem:
                 n_scored, done = n_scored + end - done, end
             n_scored = max(n_scored, wanted)
             yield scores.copy()
+
+
+def _seed_after(seed: int, n_trees: int) -> int:
+    """The seed of the draws for trees that are added to others."""
+    return int(np.random.SeedSequence([seed, n_trees]).generate_state(1)[0] >> 1)
 
 
 def n_threads_for(X: Matrix, allowed: int) -> int:

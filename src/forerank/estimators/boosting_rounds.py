@@ -1,5 +1,6 @@
 """The number of rounds of boosting, chosen on rows that the trees were not grown on."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,9 @@ import numpy as np
 
 from forerank._typing import Index, Vector
 from forerank.estimators.boosting_problem import BoostingProblem
+from forerank.metrics.registry import Measure
 
-__all__ = ["RoundsCurve", "choose_rounds", "round_grid"]
+__all__ = ["RoundsCurve", "choose_rounds", "measured", "round_grid", "without_weightless_rows"]
 
 # Numbers of rounds that are measured lie this far apart: rounds, and share of the rounds so far.
 _STEP, _GROWTH = 5, 0.1
@@ -56,6 +58,39 @@ def round_grid(max_rounds: int) -> list[int]:
         n = min(max_rounds, n + max(_STEP, int(_GROWTH * n)))
         grid.append(n)
     return grid
+
+
+def measured(problem: BoostingProblem, measure: Measure, rows: Index, scores: Vector) -> float:
+    """The measure of a list of all rows of the problem, on some of them."""
+    grouped = problem.group is not None
+    function = measure.for_rows(rows.size, problem.codes.size, grouped=grouped).function
+    weight, group = (
+        None if each is None else each[rows] for each in (problem.weight, problem.group)
+    )
+    with warnings.catch_warnings():
+        # Groups of one class, once for every number of rounds.
+        warnings.simplefilter("ignore", UserWarning)
+        return float(function(problem.codes[rows], scores, sample_weight=weight, qid=group))
+
+
+def without_weightless_rows(problem: BoostingProblem, cv: Any) -> tuple[BoostingProblem, Any]:
+    """The problem without the rows of weight zero, and `cv` for the rows that are left.
+
+    A number of folds or a splitter splits the rows that are left; folds that are lists of rows lose
+    the others.
+    """
+    from sklearn.model_selection import PredefinedSplit  # loads much of scikit-learn
+
+    if problem.weight is None or problem.weight.all():
+        return problem, cv
+    kept = np.flatnonzero(problem.weight)
+    splits = cv.split() if isinstance(cv, PredefinedSplit) else cv
+    if hasattr(splits, "__iter__") and not hasattr(splits, "split"):
+        number = np.full(problem.codes.size, -1)
+        number[kept] = np.arange(kept.size)
+        found = [[number[np.asarray(rows, dtype=np.intp)] for rows in split] for split in splits]
+        splits = [tuple(rows[rows >= 0] for rows in split) for split in found]
+    return problem.of_rows(kept), splits
 
 
 def choose_rounds(

@@ -138,7 +138,8 @@ class RankBoost(GraphRanker):
             self._set_thresholds(scores, codes, weight)
             self._set_wmw_bound(objective.at(scores).value, "exponential")
         if not self.stumps_:
-            warn_equal_scores(self)
+            cause = "no threshold on a column splits more pairs one way than the other"
+            warn_equal_scores(self, cause, "Add columns, or lower tol.")
         return self
 
     @property

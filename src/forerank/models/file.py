@@ -143,6 +143,11 @@ def save_model(model: Model, path: Any, *, force: bool = False) -> str:
 
     The file is written atomically. An existing one is an error, unless `force`.
     """
+    if not isinstance(model, Model):
+        raise TypeError(
+            "save_model writes a Model, as forerank.workflows.fit.fit returns it; got "
+            f"{type(model).__name__}. Save a single estimator with joblib.dump(estimator, path)."
+        )
     import skops.io
 
     refuse_existing(path, force=force)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forerank._typing import Mask, Vector
-from forerank._validation import check_choice, check_weights, encode_classes
+from forerank._validation import check_choice, check_weights, encode_classes, refuse_one_class
 from forerank.graphs import numbered_edges
 from forerank.losses import get_loss
 from forerank.objectives.allpairs import AllPairs
@@ -125,8 +125,19 @@ def for_lightgbm(
     >>> np.round(gradient, 2).tolist()
     [-0.67, 0.33, 0.33]
     """
+    y = np.asarray(y)
     gradient = _gradient_for(loss, y, sample_weight, qid, graph)
-    return lambda scores, _: gradient(np.asarray(scores, dtype=np.float64))
+
+    def at(scores: Vector, data: Any) -> tuple[Vector, Vector]:
+        given = np.asarray(scores, dtype=np.float64)
+        if given.size != y.size:
+            raise ValueError(
+                f"The objective has {y.size:,} labels, and the data set {given.size:,} rows. Give "
+                "y of all training rows, in their order."
+            )
+        return gradient(given)
+
+    return at
 
 
 def for_xgboost(
@@ -146,14 +157,19 @@ def for_xgboost(
 
 def _gradient_for(loss: str, y: Any, sample_weight: Any, qid: Any, graph: Any) -> SecondOrder:
     check_choice("loss", loss, BOOSTING_LOSSES)
-    classes, codes = encode_classes(np.asarray(y))
-    if classes.size < 2 or (classes.size > 2 and graph is None):
+    classes, codes = encode_classes(y)
+    refuse_one_class(classes)
+    if classes.size > 2 and graph is None:
         raise ValueError(
             f"y has {classes.size} classes, and loss={loss!r} orders two; for grades choose a loss "
             'over pairs and graph="order".'
         )
     weight = check_weights(sample_weight, codes.size)
     group = None if qid is None else np.unique(np.asarray(qid), return_inverse=True)[1]
+    if group is not None and group.shape != codes.shape:
+        raise ValueError(
+            f"qid has {group.size:,} entries for {codes.size:,} labels; give one for each row."
+        )
     return gradient_of(loss, codes, weight, group, _edges(loss, graph, classes))
 
 

@@ -26,6 +26,7 @@ from forerank.solvers.checkpoints import check_checkpoint_file
 from forerank.workflows.fit_stream import FileSet, fit_file_set, streamed_files
 from forerank.workflows.rankers import (
     available_forms,
+    check_categories,
     check_groups,
     columns_used,
     estimates_of,
@@ -139,6 +140,7 @@ def fit(
     release_memory()
     model = make_ranker(ranker, params, metric=metric, graded=problem.graded, seed=seed)
     model = with_list_rows(model, problem.y.size, problem.groups)
+    check_categories(model, problem)
     if problem.groups is not None:
         check_groups(model)
     tried, measures, n_held = _held_out_measures(problem, model, check, seed, say)

@@ -20,6 +20,7 @@ from forerank.selection import Ranker
 __all__ = [
     "accepts_groups",
     "available_forms",
+    "check_categories",
     "column_forms",
     "columns_used",
     "estimates_of",
@@ -55,6 +56,21 @@ def check_groups(model: Any) -> None:
         raise ValueError(
             f"{type(model).__name__} does not rank within groups; do not pass groups, or choose "
             f"one of {', '.join(names)}."
+        )
+
+
+def check_categories(model: Any, problem: RankingProblem) -> None:
+    """An error where boosted trees are given columns of categories, which the types of the columns
+    of a table decide.
+    """
+    if not isinstance(model, estimators.BoostedRanker) or problem.plan is None:
+        return
+    if model.categorical_features is not None:
+        raise problem.source.error(
+            f"categorical_features={model.categorical_features!r} is for arrays and frames that an "
+            "estimator is fitted on itself; the columns of a table are categories by their types. "
+            'Omit it, and declare the type of a column: types={"column": "category"}',
+            arguments={"category": "COLUMN"},
         )
 
 

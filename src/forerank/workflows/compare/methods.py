@@ -20,7 +20,7 @@ from forerank.estimators.scores import score_rows
 from forerank.metrics.registry import measure_named, takes_grades
 from forerank.selection.methods import METHODS, OLD_METHOD_NAMES, resolve_method
 from forerank.workflows.compare.inputs import digest_of
-from forerank.workflows.rankers import column_forms, make_ranker, with_list_rows
+from forerank.workflows.rankers import check_categories, column_forms, make_ranker, with_list_rows
 
 __all__ = [
     "BASELINE",
@@ -87,6 +87,7 @@ def select_methods(methods: Any, metric: str, problem: RankingProblem) -> dict[s
             name = short if short not in selected else long
         if name in selected:
             raise ValueError(f"There are two methods {name!r}; give a dict with a name for each.")
+        check_categories(estimator, problem)
         estimator = with_list_rows(estimator, problem.y.size, problem.groups)
         selected[name] = ComparedMethod(name, estimator, _form(estimator), _spec(estimator))
     return selected

@@ -8,7 +8,12 @@ from forerank.data.frames import column_name
 from forerank.data.problem import RankingProblem, ReadOptions, read_problem
 from forerank.models import Model
 from forerank.selection.ranker import Ranker
-from forerank.workflows.rankers import make_ranker, plain_params, with_list_rows
+from forerank.workflows.rankers import (
+    check_categories,
+    make_ranker,
+    plain_params,
+    with_list_rows,
+)
 from forerank.workflows.report.cross_validation import cross_validate, fit_all, named_weights
 from forerank.workflows.report.page import Report
 from forerank.workflows.report.results import HeldOutResults, requested_measure
@@ -154,6 +159,7 @@ def _estimator(
         params.setdefault("metric", metric)
     graded = problem.graded and not isinstance(plain, Ranker)  # Ranker needs no setting for grades
     estimator = make_ranker(ranker, params, graded=graded, seed=seed)
+    check_categories(estimator, problem)
     return with_list_rows(estimator, problem.y.size, problem.groups)
 
 
