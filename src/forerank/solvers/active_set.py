@@ -58,12 +58,15 @@ def active_set(
     limits = np.full(h.size, np.inf) if shares is None else shares
     if shares is not None:
         _make_feasible(x, state, h, shares, total)
-    dependent = _dependent(Q, state)
+    # Upper triangle: the Cholesky factor of Q among the free variables.
+    R, free = np.empty(Q.shape), np.empty(h.size, np.intp)
+    k, dependent = _factor(R, Q, free, state, False)
     x[dependent], state[dependent] = 0.0, _ZERO
     if shares is not None and dependent.any():
         _make_feasible(x, state, h, shares, total)
+        k, _ = _factor(R, Q, free, state, True)
     most = _MOST_STEPS * h.size + 100
-    found = _descend(Q, h, limits, x, state, total, constant, atol, rtol, most)
+    found = _descend(R, free, k, Q, h, limits, x, state, total, constant, atol, rtol, most)
     return (x, state == _FREE) if found and np.isfinite(x).all() else None
 
 
@@ -91,33 +94,26 @@ def _make_feasible(
 
 
 @compiled
-def _dependent(Q, state):  # type: ignore[no-untyped-def]
-    """Which free variables have constraints that depend on those of free ones before them."""
-    R, free = np.empty(Q.shape), np.empty(state.size, np.intp)
+def _factor(R, Q, free, state, keep):  # type: ignore[no-untyped-def]
+    """Fill the factor of the free variables; their number, and which have constraints that depend
+    on those of free ones before them. These are left out of the factor, unless `keep`.
+    """
     dependent, k = np.zeros(state.size, np.bool_), 0
     for j in range(state.size):
         if state[j] == _FREE:
-            if _append(R, Q, free, k, j):
-                k += 1
-            else:
-                dependent[j] = True
-    return dependent
+            dependent[j] = not _append(R, Q, free, k, j)
+            k += keep or not dependent[j]
+    return k, dependent
 
 
 @compiled
-def _descend(Q, h, shares, x, state, total, constant, atol, rtol, most):  # type: ignore[no-untyped-def]
+def _descend(R, free, k, Q, h, shares, x, state, total, constant, atol, rtol, most):  # type: ignore[no-untyped-def]
     """Change x into the minimiser; whether it is one."""
     n = h.size
-    R = np.empty((n, n))  # upper triangle: the Cholesky factor of Q among the free variables
-    free = np.empty(n, np.intp)
     refused = np.zeros(n, np.bool_)  # variables that rounding errors keep at their bounds
     capped = np.zeros(n + 2)  # Q_U share_U, sum of share_U, <h_U, share_U>
-    k = 0
     for j in range(n):
-        if state[j] == _FREE:
-            _append(R, Q, free, k, j)
-            k += 1
-        elif state[j] == _CAPPED:
+        if state[j] == _CAPPED:
             _cap(capped, Q, h, shares, j, 1.0)
     # Number of free variables after the factor was computed anew, with no step since.
     refreshed = -1
@@ -175,8 +171,10 @@ def _descents(Q, h, shares, x, state, free, k, capped):  # type: ignore[no-untyp
     slope = h.copy()
     tau = 0.0
     for i in range(k):
-        slope += x[free[i]] * Q[free[i]]
-        tau += rho * x[free[i]]
+        v, row = x[free[i]], Q[free[i]]
+        for j in range(n):
+            slope[j] += v * row[j]
+        tau += rho * v
     slope += tau * capped[:n]
     value = 0.5 * (np.dot(slope, x) + np.dot(h, x))
     level = 0.0
@@ -277,21 +275,23 @@ def _target(R, Q, h, shares, state, free, k, capped):  # type: ignore[no-untyped
     return z
 
 
-@compiled(fastmath={"contract", "reassoc"})
+# The loops are over slices, which the compiler knows not to overlap with what they add.
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _solve(R, k, z):  # type: ignore[no-untyped-def]
     """Replace z by (R^T R)^-1 z."""
     for i in range(k):
         z[i] /= R[i, i]
-        for j in range(i + 1, k):
-            z[j] -= R[i, j] * z[i]
+        row, after, v = R[i, i + 1 : k], z[i + 1 : k], z[i]
+        for m in range(after.size):
+            after[m] -= row[m] * v
     for i in range(k - 1, -1, -1):
-        total = 0.0
-        for j in range(i + 1, k):
-            total += R[i, j] * z[j]
+        row, after, total = R[i, i + 1 : k], z[i + 1 : k], 0.0
+        for m in range(after.size):
+            total += row[m] * after[m]
         z[i] = (z[i] - total) / R[i, i]
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _append(R, Q, free, k, j):  # type: ignore[no-untyped-def]
     """Extend the factor by variable j, at position k; whether it is independent of the others."""
     column = np.empty(k)
@@ -300,9 +300,10 @@ def _append(R, Q, free, k, j):  # type: ignore[no-untyped-def]
     pivot = Q[j, j]
     for i in range(k):
         column[i] /= R[i, i]
-        for m in range(i + 1, k):
-            column[m] -= R[i, m] * column[i]
-        pivot -= column[i] * column[i]
+        row, after, v = R[i, i + 1 : k], column[i + 1 : k], column[i]
+        for m in range(after.size):
+            after[m] -= row[m] * v
+        pivot -= v * v
     for i in range(k):
         R[i, k] = column[i]
     least = max(_LEAST_PIVOT * Q[j, j], 1e-300)
@@ -311,7 +312,7 @@ def _append(R, Q, free, k, j):  # type: ignore[no-untyped-def]
     return pivot > least
 
 
-@compiled(fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def _remove(R, free, k, p):  # type: ignore[no-untyped-def]
     """Remove the variable at position p from the factor of k variables, by Givens rotations."""
     rest = R[p, p + 1 : k].copy()
@@ -326,7 +327,8 @@ def _remove(R, free, k, p):  # type: ignore[no-untyped-def]
         size = np.hypot(R[i, i], rest[i - p])
         c, s = R[i, i] / size, rest[i - p] / size
         R[i, i] = size
-        for j in range(i + 1, k - 1):
-            above, below = R[i, j], rest[j - p]
-            R[i, j] = c * above + s * below
-            rest[j - p] = c * below - s * above
+        row, other = R[i, i + 1 : k - 1], rest[i + 1 - p : k - 1 - p]
+        for m in range(row.size):
+            above, below = row[m], other[m]
+            row[m] = c * above + s * below
+            other[m] = c * below - s * above
