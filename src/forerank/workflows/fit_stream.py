@@ -275,6 +275,7 @@ def fit_file_set(
     with stream:
         fitted = clone(before).set_params(**last).fit(stream)
     _replace(model, before, fitted)
+    model.summary.pop("text_spread", None)  # that of the weights of the sample
     model.summary |= {
         "rows": n_rows,
         "classes": {name: counts.get(name, n) for name, n in model.summary["classes"].items()},

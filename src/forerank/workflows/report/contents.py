@@ -91,7 +91,7 @@ def make_report(
     say("checking the data")
     warnings = [warning.sentence for warning in problem.warnings()]
     say(f"fitting on {counted(problem.y.size, 'row')}")
-    pipeline, fit_warnings = fit_all(problem, estimator)
+    pipeline, fit_summary, fit_warnings = fit_all(problem, estimator)
     fitted = pipeline[-1]
     selected = fitted if hasattr(fitted, "refit") else None
     held = cross_validate(problem, estimator, folds, seed, say, selected)
@@ -127,7 +127,7 @@ def make_report(
         columns=problem.column_kinds,
         target=problem.target if problem.source.is_table else None,
         group=None if group is None else column_name(group),
-        summary=summary | problem.read_settings,
+        summary=summary | problem.read_settings | fit_summary,
         notes=problem.notes,
     )
     return Report(sentences, warnings, results.estimates, model, held, page)
