@@ -8,7 +8,7 @@ from forerank.data.frames import column_name
 from forerank.data.problem import RankingProblem, ReadOptions, read_problem
 from forerank.models import Model
 from forerank.selection.ranker import Ranker
-from forerank.workflows.rankers import make_ranker, plain_params, with_list_rows
+from forerank.workflows.rankers import available_forms, make_ranker, plain_params, with_list_rows
 from forerank.workflows.report.cross_validation import cross_validate, fit_all, named_weights
 from forerank.workflows.report.page import Report
 from forerank.workflows.report.results import HeldOutResults, requested_measure
@@ -101,6 +101,7 @@ def make_report(
     weights = named_weights(problem, pipeline)
     warnings += results.warnings(next(iter(weights), None))
     sentences = results.sentences(fitted)
+    notes = problem.notes_on(available_forms(fitted, problem))
     if command is None:
         call = {"ranker": ranker, "params": params, "metric": measure.key, "group": group}
         call |= {"positive": positive, "folds": folds, "seed": seed}
@@ -115,7 +116,7 @@ def make_report(
         "comparison": comparison_section(comparison, results, folds),
         "selection": selection_section(fitted, held, results.title()),
         "weights": weights_section(weights, held, type(fitted).__name__),
-        "notes": problem.notes,
+        "notes": notes,
         "reproduction": reproduction(problem.source, command, seed),
         "ranker": " ".join(repr(estimator).split()),
     }
@@ -128,7 +129,7 @@ def make_report(
         target=problem.target if problem.source.is_table else None,
         group=None if group is None else column_name(group),
         summary=summary | problem.read_settings | fit_summary,
-        notes=problem.notes,
+        notes=notes,
     )
     return Report(sentences, warnings, results.estimates, model, held, page)
 
