@@ -26,7 +26,7 @@ EXTRAS |= dict.fromkeys(("openpyxl", "starlette", "uvicorn"), "label")
 EXTRAS |= dict.fromkeys(("pandas", "pyarrow", "skops"), "files")
 # Advice at the end of the library's notes, and the option with which a command follows it.
 _OPTION_OF_ADVICE = {
-    "set the type of the column": "--number, --category, --text or --ignore COLUMN",
+    "set the type of the column": "--number, --date, --category, --text or --ignore COLUMN",
     "set the parameter positive": "--positive LABEL",
 }
 
