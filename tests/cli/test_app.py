@@ -63,7 +63,7 @@ def test_options_for_types_and_labels(tmp_path):
     excluded = "1 of 300 rows without a label are excluded"
     assert excluded in printed
     assert "age: 1 of 299 values is not a number ('unknwon' in line 9): taken as missing" in printed
-    assert "(--number, --category, --text or --ignore COLUMN)" in printed
+    assert "(--number, --date, --category, --text or --ignore COLUMN)" in printed
     assert "' yes' (1) as 'yes'" in printed
     kinds = {"age": "number", "zip": "category", "city": "category"}
     assert load_model(model).columns == kinds

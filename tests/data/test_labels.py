@@ -1,10 +1,15 @@
 """Labels: two classes or grades, the positive one, and labels that cannot be used."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from commands import run
+from forerank.cli.output import class_counts
+from forerank.data.problem import read_problem
 from forerank.data.readers import Matrix
 from forerank.exceptions import DataFileError
 from forerank.workflows.evaluate import evaluate
@@ -72,7 +77,61 @@ def test_the_only_other_label_is_named():
     assert model.summary["classes"] == {"bad": 2, "good": 2}
     assert model.summary["negative"] == "good"
     three = frame.assign(y=["good", "bad", "fair", "good"])
-    assert fit(three, "y", positive="bad", check=0).summary["classes"] == {"bad": 1, "not bad": 3}
+    classes = fit(three, "y", positive="bad", check=0).summary["classes"]
+    assert list(classes.items()) == [("bad", 1), ("fair", 1), ("good", 2)]
+
+
+MANY = [f"l{k % 13}" for k in range(260)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "classes", "shown", "others"),
+    [
+        (
+            ["bad", "good", "not bad", "bad"] * 20,
+            "bad",
+            {"bad": 40, "good": 20, "not bad": 20},
+            "positive 'bad' (40), negative 'good' (20), 'not bad' (20)",
+            "good or not bad",
+        ),
+        (
+            [3, 1, 2, 1] * 20,
+            "2",
+            {"2": 20, "1": 40, "3": 20},
+            "positive '2' (20), negative '1' (40), '3' (20)",
+            "1 or 3",
+        ),
+        (["a", "b"] * 40, "a", {"a": 40, "b": 40}, "positive 'a' (40), negative 'b' (40)", "b"),
+        (
+            MANY,
+            "l4",
+            {"l4": 20, "all 12 others": 240},
+            "positive 'l4' (20), negative all 12 others (240)",
+            "any other",
+        ),
+    ],
+)
+def test_all_negative_labels_are_named(labels, positive, classes, shown, others, tmp_path):
+    x = np.random.default_rng(0).normal(size=len(labels))
+    frame = pd.DataFrame({"x": x, "z": x**2, "y": labels})
+    problem = read_problem(frame, "y", positive=positive)
+    assert list(problem.labels.classes.items()) == list(classes.items())
+    assert problem.labels.names == {True: positive, False: others}
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    model, options = tmp_path / "m.forerank", f"-t y --positive {positive} -r PairwiseRanker"
+    printed = run("fit", tmp_path / "a.csv", options, "-o", model).stdout
+    assert shown in printed.splitlines()[0]
+    assert shown in " ".join(run("inspect", model).stdout.split())
+    found = json.loads(run("evaluate", model, tmp_path / "a.csv", "--json").stdout)
+    assert found["classes"] == classes
+
+
+def test_negative_labels_in_models_of_earlier_versions():
+    """They have no names, but one entry that may be that of a label."""
+    summary = {"positive": "bad", "negative": None, "classes": {"bad": 3, "not bad": 5}}
+    assert class_counts(summary) == "positive 'bad' (3), negative all others (5)"
+    summary |= {"negative": "not bad"}
+    assert class_counts(summary) == "positive 'bad' (3), negative 'not bad' (5)"
 
 
 def test_too_many_numbers_are_no_grades():

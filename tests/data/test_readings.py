@@ -184,6 +184,42 @@ def test_one_bad_value_of_many_is_missing(tmp_path):
     assert "; 2 of 400 values are not numbers ('on request' in line 5): taken as missing" in notes
 
 
+@pytest.mark.parametrize("share", [0.1, 0.45])
+@pytest.mark.parametrize("name", [each for each in WRITTEN if each != "iso"])
+def test_many_words_among_amounts_or_dates_are_noted(name, share, tmp_path):
+    """As among plain numbers: the column is a category or left out, and the note says why."""
+    texts, notation, _ = WRITTEN[name]
+    texts = list(texts)
+    rows = np.flatnonzero(np.arange(N) % 20 < 20 * share)[1:]
+    for row in rows:
+        texts[row] = "unknown"
+    pd.DataFrame({"d": texts, "n": np.arange(N) % 7.5, "y": np.arange(N) % 2}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    problem = read_problem(tmp_path / "a.csv", "y")
+    (note,) = [note for note in problem.notes if note.startswith("d: ")]
+    what = "dates" if notation in DATES else "numbers"
+    assert note.startswith(f"d: {N - rows.size} of {N} values are {what} (like ")
+    assert (notation in note) == (notation in DATES)
+    taken = "left out" if "d" in problem.plan.left_out else "taken as a category"
+    assert f"others strings ('unknown' in line {rows[0] + 2}): {taken}; if that is wrong" in note
+    assert note.endswith("set the type of the column")
+    assert "d" not in problem.read_settings.get("missing_words", {})
+
+
+def test_the_notation_of_most_values_is_noted():
+    plain = [str(k) for k in range(60)]
+    _, (note,) = notes_on(plain + [f"${k}" for k in range(60)] + ["unknown"] * 30)
+    assert "120 of 150 values are numbers (like '$0'), others strings ('unknown'" in note
+    days = [f"{day}/02/2017" for day in range(1, 28)]
+    _, (note,) = notes_on(["2017-01-31"] * 30 + days + ["never"] * 9)
+    assert "57 of 66 values are dates (like '13/02/2017', day first)" in note
+    _, notes = notes_on([f"${k}" for k in range(40)] + ["a", "b"] * 21)
+    assert notes == []
+    _, notes = notes_on([f"600 {k + 100} {999 - k}" for k in range(100)] + ["none"] * 20)
+    assert notes == []  # phone numbers
+
+
 def test_other_strings_stay_what_they_are():
     texts = {
         "codes": [f"{k:04d}" for k in range(N)],

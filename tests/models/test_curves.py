@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from commands import fails, run
 from forerank import PointwiseRanker
 from forerank.data.problem import read_problem
-from forerank.models import Model, save_model
+from forerank.models import Model, load_model, save_model
 from forerank.models.curves import Curve, column_curves
 from forerank.models.explain import explain
 from forerank.plots import ColumnCurvesDisplay
@@ -74,6 +74,41 @@ def test_the_most_important_curve_comes_first_and_shows_the_shape(additive):
     assert next(each for each in curves if each.name == "amount").is_log
     weekday = next(each for each in curves if each.name == "seen weekday")
     assert (weekday.column, weekday.values[0]) == ("seen", "Mon")
+
+
+def test_plain_lines_end_at_values_that_there_are(tmp_path):
+    """Two standard deviations from the mean there may be none: such as amounts below zero."""
+    rng, n = np.random.default_rng(0), 400
+    frame = pd.DataFrame(
+        {
+            "amount": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.lognormal(3, 2, n)),
+            "share": rng.beta(8, 1, n),
+            "usual": rng.normal(5, 2, n),
+            "seen": np.datetime64("2020-01-01", "us") + rng.integers(0, 99, n).astype("m8[D]"),
+            "y": rng.integers(0, 2, n),
+        }
+    )
+    problem = read_problem(frame, "y")
+    steps, X = problem.prepare(np.arange(n), n)
+    ranker = PointwiseRanker(alpha=1e-2).fit(X, problem.y)
+    pipeline = Pipeline([("columns", steps), ("ranker", ranker)])
+    save_model(Model(pipeline, problem.column_kinds, "y"), tmp_path / "m.forerank")
+    model = load_model(tmp_path / "m.forerank")
+    ends = {each.name: (each.values[0], each.values[-1]) for each in column_curves(model)}
+    days = (frame["seen"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    usual = {}
+    for name, values in {**frame.drop(columns=["y", "seen"]), "seen": days}.items():
+        filled = values.fillna(values.median())
+        usual[name] = filled.mean() + 2 * filled.std(ddof=0) * np.array([-1, 1])
+        assert_allclose(ends[name], np.clip(usual[name], values.min(), values.max()))
+    assert ends["amount"][0] > 0.0
+    assert ends["share"][1] <= 1.0
+    assert_allclose(ends["usual"], usual["usual"])
+    # Files of early versions do not have the smallest and the largest value.
+    for _, step, _ in model.estimator[0].transformers_:
+        del step.low_, step.high_
+    for each in column_curves(model):
+        assert_allclose((each.values[0], each.values[-1]), usual[each.name])
 
 
 def test_panels(additive):

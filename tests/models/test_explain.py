@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from commands import run
 from forerank import PairwiseRanker, Ranker
 from forerank.exceptions import DataFileError
 from forerank.models import Model, load_model, save_model
@@ -14,6 +15,7 @@ from forerank.models.onnx import to_onnx
 from forerank.models.sklearn_export import to_sklearn
 from forerank.workflows.evaluate import evaluate
 from forerank.workflows.fit import fit
+from forerank.workflows.report import make_report
 from tables import typed_table
 
 
@@ -74,6 +76,59 @@ def test_saved_models_explain_and_evaluate_alike(tmp_path):
     assert again.summary == json.loads(json.dumps(model.summary))
     assert isinstance(again.estimator[-1], Ranker)
     assert again.summary["choice"]["method"] == model.estimator[-1].best_method_
+
+
+def texts_and_ages(n=200):
+    """Rows of which a text tells as much about the label as a number."""
+    frame, rng = typed_table(n), np.random.default_rng(3)
+    frame = frame[["age", "note"]].assign(age=frame["age"].fillna(40.0))
+    score = frame["note"].str.count("late") + frame["age"] / 20 + rng.normal(size=n)
+    return frame.assign(y=np.where(score > score.median(), "yes", "no"))
+
+
+ADDITIVE = {"families": "additive", "cv": 2, "alphas": 3}
+
+
+def assert_spread_of_what_a_text_adds(model, frame):
+    """The importance of a text is the standard deviation of its contributions."""
+    found = explain(model, frame, rows=range(1, len(frame) + 1))
+    adds = [row["columns"]["note"]["adds"] for row in found.contributions]
+    assert_allclose(found.importance["note"], np.std(adds))
+    assert (set(found.importance), found.without_importance) == ({"age", "note"}, [])
+    assert list(found.importance.values()) == sorted(found.importance.values(), reverse=True)
+
+
+@pytest.mark.parametrize("search_rows", [None, 100])
+def test_importance_of_texts_in_additive_models(search_rows):
+    frame = texts_and_ages()
+    params = {**ADDITIVE, "search_rows": search_rows}
+    model = fit(frame, "y", params=params, check=0, seed=1)
+    assert model.summary["choice"]["family"] == "additive"
+    assert_spread_of_what_a_text_adds(model, frame)
+
+
+def test_importance_of_texts_in_the_model_of_a_report():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    frame = texts_and_ages()
+    model = make_report(frame, "y", params=ADDITIVE, folds=2).model
+    assert_spread_of_what_a_text_adds(model, frame)
+
+
+def test_models_without_the_spread_of_their_texts_show_the_words(tmp_path):
+    """As in files of early versions."""
+    model = fit(texts_and_ages(), "y", params=ADDITIVE, check=0)
+    save_model(model, tmp_path / "new.forerank")
+    assert "The most important of 2 columns\n" in run("explain", tmp_path / "new.forerank").stdout
+    del model.summary["text_spread"]
+    save_model(model, tmp_path / "old.forerank")
+    shown = run("explain", tmp_path / "old.forerank", "--weights 3").stdout
+    assert "The most important of 1 column, without the text note" in shown
+    assert "weights of words in note" in shown
+    largest = [each for each in explain(model).weights if each.column == "note"]
+    assert [each.name in shown for each in largest] == [True] * 3 + [False] * (len(largest) - 3)
+    printed = json.loads(run("explain", tmp_path / "old.forerank", "--json").stdout)
+    assert (set(printed["importance"]), printed["without_importance"]) == ({"age"}, ["note"])
 
 
 def test_a_model_of_another_make_is_not_explained():

@@ -4,7 +4,7 @@ scikit-learn's do.
 
 import sys
 from io import BytesIO
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import matplotlib
 import matplotlib.pyplot
@@ -26,6 +26,7 @@ from forerank.plots import (
     ScoreDistributionDisplay,
     TopStabilityDisplay,
 )
+from forerank.selection.methods import ROUNDS
 
 matplotlib.use("agg")
 
@@ -278,6 +279,53 @@ def test_rounds_of_trees(ax):
     assert "rounds" in ax.get_xlabel()
     with pytest.raises(ValueError, match="lacks rounds"):
         RoundsDisplay.from_cv_results({"method": [], "mean_test_score": []})
+
+
+FOLDS = {
+    "method": ["pairs", "pairs", "rows", "rows", "trees", "trees"],
+    "alpha": [0.1, 0.01, 0.1, 0.01, np.nan, np.nan],
+    "rounds": [np.nan, np.nan, np.nan, np.nan, 10, 20],
+    "split0_test_score": [0.8, 0.9, 0.9, 0.7, 0.8, 0.9],
+    "split1_test_score": [0.6, 0.9, np.nan, np.nan, 0.7, 0.8],
+    "mean_test_score": [0.7, 0.9, 0.9, 0.7, 0.75, 0.85],
+}
+
+
+def test_methods_of_fewer_folds_are_dashed(ax):
+    """Their means are not comparable, and the legend says so."""
+    display = AlphaPathDisplay.from_cv_results(FOLDS, ax=ax)
+    assert display.dropped == ("rows",)
+    assert display.lines_["rows"].get_linestyle() == "--"
+    assert display.lines_["pairs"].get_linestyle() == "-"
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["pairs", "rows", "dropped early: first folds only"]
+    assert RoundsDisplay.from_cv_results(FOLDS).dropped == ()
+    complete = {**FOLDS, "split1_test_score": FOLDS["split0_test_score"]}
+    display = AlphaPathDisplay.from_cv_results(complete)
+    assert (display.dropped, len(display.ax_.get_legend().get_texts())) == ((), 2)
+    # A value that was dropped, of a method that was not, has no mean, and is no reason for a dash.
+    some = {**FOLDS, "mean_test_score": [np.nan, 0.9, 0.9, 0.7, 0.75, 0.85]}
+    some["split1_test_score"] = [np.nan, 0.9, np.nan, np.nan, 0.7, 0.8]
+    assert AlphaPathDisplay.from_cv_results(some).dropped == ("rows",)
+
+
+@pytest.mark.parametrize("first", range(0, 12, 3))
+@pytest.mark.parametrize("number", [1, 2, 4, 8, 15])
+def test_numbers_of_rounds_are_plain_and_do_not_overlap(first, number):
+    rounds = ROUNDS[first : first + number]
+    results = {"method": ["t"] * len(rounds), "rounds": rounds}
+    results["mean_test_score"] = [0.8] * len(rounds)
+    figure = matplotlib.figure.Figure(figsize=(4.9, 3.7))
+    display = RoundsDisplay.from_cv_results(results, ax=figure.subplots())
+    figure.canvas.draw()
+    low, high = display.ax_.get_xlim()
+    labels = display.ax_.get_xticklabels(which="both")
+    shown = [each for each in labels if each.get_text() and low <= each.get_position()[0] <= high]
+    assert 1 <= len(shown) <= 8
+    assert {int(label.get_text().replace(",", "")) for label in shown} <= set(rounds)
+    boxes = [label.get_window_extent() for label in shown]
+    ends = sorted((box.x0, box.x1) for box in boxes)
+    assert all(one[1] + 4 < other[0] for one, other in pairwise(ends))
 
 
 def test_results_without_a_path():

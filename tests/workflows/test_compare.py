@@ -322,3 +322,24 @@ def test_the_public_name_is_light():
     ).stdout
     assert done.split() == ["forerank.workflows.compare"]
     assert forerank.compare is compare
+
+
+@pytest.mark.parametrize(
+    ("methods", "forms"),
+    [
+        (["Ranker(families=trees, cv=2)"], ["trees"]),
+        (["BoostedRanker(rounds=5)"], ["trees"]),
+        (["Ranker(families=linear, cv=2, alphas=2)"], ["plain"]),
+        (["BoostedRanker(rounds=5)", "sklearn.dummy.DummyClassifier"], ["plain", "trees"]),
+        (["Ranker(families=additive, cv=2, alphas=2)", PAIRS], ["plain", "additive"]),
+    ],
+)
+def test_notes_describe_the_columns_as_they_were_fitted(methods, forms, tmp_path):
+    frame, record = table(120), tmp_path / "a.jsonl"
+    problem = read_problem(frame, "y")
+    expected = problem.notes_on(forms)
+    assert (expected == problem.notes) == (forms == ["plain"])
+    found = compare(frame, "y", methods, cv=2, record=record)
+    assert not found.errors()
+    assert found.notes == expected
+    assert compare(frame, "y", methods, cv=2, record=record).notes == expected

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from forerank.data.problem import read_problem
 from forerank.data.row_stream import RowStream
 from forerank.exceptions import DataFileError
 from forerank.models import load_model, save_model
@@ -59,6 +60,20 @@ def write(frame, folder, kind="parquet"):
 
 def scores(model, frame):
     return table_scores(model)(model_frame(model, frame, "the table"))
+
+
+@pytest.mark.parametrize("n_labels", [3, 13])
+def test_classes_are_counted_in_all_rows(frame, tmp_path, streamed, n_labels):
+    labels = [f"l{k % n_labels}" for k in range(N)]
+    rows = frame.drop(columns="customer").assign(bought=labels)
+    params = {"tol": 0.1}
+    model = fit(
+        write(rows, tmp_path, "csv"), "bought", positive="l1", memory="1MiB",
+        ranker="PairwiseRanker", params=params, check=0,
+    )  # fmt: skip
+    assert len(streamed) == 1
+    assert model.summary["sample_rows"] < N
+    assert model.summary["classes"] == read_problem(rows, "bought", positive="l1").labels.classes
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

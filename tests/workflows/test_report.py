@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import StratifiedKFold
 
 from forerank import PairwiseRanker, metrics
+from forerank.data.problem import read_problem
 from forerank.data.readers import Matrix
 from forerank.metrics.top_k import Depth
 from forerank.workflows.report import make_report
@@ -134,7 +135,7 @@ def test_trees_are_shown_by_their_number_of_rounds():
     data = pd.DataFrame({"a": rng.normal(size=200) + y, "b": rng.normal(size=200), "y": y})
     found = make_report(data, "y", params={"families": "linear,trees", "cv": 3}, folds=3)
     path, rounds = found.page["selection"]["figures"][:2]
-    assert path.caption.endswith("Trees and averages, which have none, are not shown.")
+    assert "Trees and averages, which have none, are not shown." in path.caption
     assert rounds.caption.startswith("Boosted trees: ")
     assert "against rounds, 2 methods" in rounds.alt
 
@@ -255,3 +256,14 @@ def test_no_line_ends_between_a_number_and_its_unit(report):
 
 def test_no_comparison_is_said(page):
     assert "No comparison was given" in page.text
+
+
+def test_notes_describe_the_columns_as_they_were_fitted():
+    """On the page and in the model; trees take codes of categories, not a column for each."""
+    found = make_report(table(120), "y", ranker="BoostedRanker", params={"rounds": 5}, folds=2)
+    notes = read_problem(table(120), "y").notes_on("trees")
+    assert any("as codes, rare values together: city" in note for note in notes)
+    assert found.model.notes == notes
+    text = Page(found.html()).text
+    assert all(" ".join(note.split()) in text for note in notes)
+    assert "one column per value" not in text

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from forerank import PointwiseRanker
 from forerank.data.readers import Matrix
-from forerank.workflows.report import make_report
+from forerank.workflows.report import figures, make_report
 from reports import NASTY, Choosing, Page, table
 
 # --- Comparisons ---
@@ -231,3 +231,19 @@ class ChoosingByRows(Choosing):
         super().fit(X, y)
         self.best_method_ = "pairs" if len(y) == 90 else "rows"
         return self
+
+
+@pytest.mark.parametrize("second", [0.7, np.nan])
+def test_captions_say_which_lines_are_of_methods_that_were_dropped_early(second):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    ranker = Choosing().fit(X, y)
+    ranker.cv_results_ |= {
+        "method": ["pairs", "rows"],
+        "split0_test_score": [0.8, 0.9],
+        "split1_test_score": [0.8, second],
+    }
+    path = figures.alpha_path(ranker, "AUC")
+    for text in (path.caption, path.alt):
+        assert ("Dashed lines: methods dropped early" in text) == np.isnan(second)
+    image = base64.b64decode(path.uri.partition(",")[2]).decode()
+    assert ("dropped early: first folds only" in image) == np.isnan(second)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from rich.table import Table
 from typer import Argument, Option
 
-from forerank._text import counted
+from forerank._text import counted, listed
 from forerank.cli import options, output
 from forerank.cli.terminal import escape
 
@@ -61,29 +61,44 @@ def explain(
         found = {"weights": shown, "rows": result.contributions, "intercept": result.intercept}
         found |= {"kind": result.kind} | ({} if drawn is None else {"curves": drawn})
         found |= {"importance": result.importance} if result.importance else {}
+        if result.without_importance:
+            found["without_importance"] = result.without_importance
         output.print_json(found)
         return
     if weights and not (quiet and result.contributions):
-        output.console().print(_weight_table(result, weights))
+        for table in _weight_tables(result, weights):
+            output.console().print(table)
     for contributions in result.contributions:
         output.console().print(_row_table(contributions, weights))
     if drawn is not None and not quiet:
         output.print_lines(f"saved {curves}")
 
 
-def _weight_table(result: Any, n_shown: int) -> Table:
-    """Table of the largest weights or, for an additive model, of the most important columns."""
-    if result.importance:
-        title = f"The most important of {len(result.importance):,} columns"
-        table = output.titled_table(title, "column", "standard deviation of what it adds")
-        for name, spread in list(result.importance.items())[:n_shown]:
-            table.add_row(escape(name), f"{spread:.4f}")
-        return table
-    part = " in the trees of the average" if result.is_average else ""
-    title = f"The largest of {len(result.weights):,} {result.kind}s{part}"
-    table = output.titled_table(title, "column", result.kind)
-    sign = "+" if result.kind == "weight" else ""
-    for each in result.weights[:n_shown]:
+def _weight_tables(result: Any, n_shown: int) -> list[Table]:
+    """Table of the largest weights or, for an additive model, of the most important columns, with
+    another of the words where the importance of a text is not known.
+    """
+    if not result.importance:
+        part = " in the trees of the average" if result.is_average else ""
+        title = f"The largest of {counted(len(result.weights), result.kind)}{part}"
+        return [_weight_table(title, "column", result.weights[:n_shown], result.kind)]
+    texts = result.without_importance
+    title = f"The most important of {counted(len(result.importance), 'column')}"
+    title += f", without the {'text' if len(texts) == 1 else 'texts'} {listed(texts)}" * bool(texts)
+    table = output.titled_table(title, "column", "standard deviation of what it adds")
+    for name, spread in list(result.importance.items())[:n_shown]:
+        table.add_row(escape(name), f"{spread:.4f}")
+    if not texts:
+        return [table]
+    words = [each for each in result.weights if each.column in texts]
+    title = f"The largest of {counted(len(words), 'weight')} of words in {listed(texts)}"
+    return [table, _weight_table(title, "word", words[:n_shown], result.kind)]
+
+
+def _weight_table(title: str, of: str, weights: list[Any], kind: str) -> Table:
+    table = output.titled_table(title, of, kind)
+    sign = "+" if kind == "weight" else ""
+    for each in weights:
         table.add_row(escape(each.name), f"{each.weight:{sign}.4f}")
     return table
 

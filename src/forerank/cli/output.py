@@ -26,7 +26,7 @@ EXTRAS |= dict.fromkeys(("openpyxl", "starlette", "uvicorn"), "label")
 EXTRAS |= dict.fromkeys(("pandas", "pyarrow", "skops"), "files")
 # Advice at the end of the library's notes, and the option with which a command follows it.
 _OPTION_OF_ADVICE = {
-    "set the type of the column": "--number, --category, --text or --ignore COLUMN",
+    "set the type of the column": "--number, --date, --category, --text or --ignore COLUMN",
     "set the parameter positive": "--positive LABEL",
 }
 
@@ -182,11 +182,19 @@ def titled_table(title: str, *columns: str) -> Table:
 
 
 def class_counts(summary: dict[str, Any]) -> str:
-    """The labels of a model's training rows with their counts, the positive one first."""
+    """The labels of a model's training rows with their counts, the positive one first.
+
+    Several negative labels may be counted together; models of earlier versions do not name them.
+    """
     counts = list(summary.get("classes", {}).items())
     if summary.get("positive") is None:
         return "grades " + ", ".join(f"{name} ({count:,})" for name, count in counts)
-    return "positive " + ", negative ".join(f"{name!r} ({count:,})" for name, count in counts)
+    (positive, n_positive), *others = counts or [(summary["positive"], 0)]
+    shown = [f"{name!r} ({count:,})" for name, count in others]
+    if summary.get("negative") is None and len(others) == 1:
+        name, count = others[0]
+        shown = [f"{name if name.startswith('all ') else 'all others'} ({count:,})"]
+    return f"positive {positive!r} ({n_positive:,}), negative {', '.join(shown)}"
 
 
 def value_and_interval(measure: dict[str, Any]) -> tuple[str, str]:

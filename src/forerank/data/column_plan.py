@@ -24,7 +24,7 @@ from forerank.data.frames import (
     holds_dates,
     parses_as_number,
 )
-from forerank.data.readings import few_words
+from forerank.data.readings import few_words, read_column
 from forerank.data.transformers import CategoryColumns, NumberColumns, TableColumns, TextColumn
 from forerank.data.tree_columns import CategoryCodes, RawColumns, TextComponents
 
@@ -67,6 +67,8 @@ _INDEX_NAME = re.compile(r"Unnamed: \d+|column \d+ \(no name\)|index|level_\d+")
 _ROW_NUMBER_SHARE = 0.5
 # Values that are examined to see whether strings are numbers.
 _EXAMINED_VALUES = 1000
+# Share of numbers or dates from which the strings among them are noted.
+_MIXED_SHARE = 0.5
 _INTEGER = re.compile(r"[-+]?\d+")
 _LEADING_ZERO = re.compile(r"[-+]?0\d")
 # Numbers that the reader does not parse: amounts of money, percentages, digits grouped by commas.
@@ -319,7 +321,7 @@ def _mean_words(values: Any) -> float:
 
 @dataclass(frozen=True)
 class MixedColumn:
-    """A column of numbers with strings among them."""
+    """A column of numbers, or of dates, with strings among them."""
 
     name: str
     words: list[str]  # the distinct strings
@@ -327,16 +329,32 @@ class MixedColumn:
     n_known: int  # number of values that are not missing
     row: int  # the first row with a string, counted from 0
     is_number: bool  # whether nearly all values are numbers; then the strings are missing ones
+    what: str = "numbers"  # or dates, with an example where they are written in a notation
 
 
 def mixed_columns(frame: Any, *, exclude: Iterable[str | None] = ()) -> list[MixedColumn]:
-    """The columns of strings of which at least half are numbers."""
+    """The columns of strings of which at least half are numbers or dates, in any notation."""
     excluded = set(exclude)
     found = (_mixed_column(frame[name]) for name in frame.columns if name not in excluded)
     return [column for column in found if column is not None]
 
 
 def _mixed_column(column: Any) -> MixedColumn | None:
+    plain = _mixed_numbers(column)
+    if plain is not None and plain.is_number:
+        return plain
+    written = read_column(column, _MIXED_SHARE)
+    if written is None or not written.n_words:
+        return plain
+    if plain is not None and plain.n_words <= written.n_words:
+        return plain
+    how = f", {written.reading.notation}" if written.reading.is_date else ""
+    what = f"{'dates' if written.reading.is_date else 'numbers'} (like {written.example!r}{how})"
+    words, n_words, n_known = list(written.reading.missing), written.n_words, written.n_known
+    return MixedColumn(written.name, words, n_words, n_known, written.row, False, what)
+
+
+def _mixed_numbers(column: Any) -> MixedColumn | None:
     import pandas as pd
 
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
@@ -351,7 +369,7 @@ def _mixed_column(column: Any) -> MixedColumn | None:
     known = codes >= 0
     rows = known & is_word[codes]
     n_words, n_known = int(rows.sum()), int(known.sum())
-    if not n_words or 2 * n_words > n_known:
+    if not n_words or n_known - n_words < _MIXED_SHARE * n_known:
         return None
     words, numbers = texts[is_word].tolist(), texts[~is_word]
     few = few_words(n_words, n_known, len(words), len(numbers))

@@ -16,6 +16,8 @@ __all__ = ["Labels", "is_unlabelled", "label_text", "read_labels"]
 _MOST_GRADES = 32
 # Names of a positive class, in small letters, that are understood without a note.
 _POSITIVE_NAMES = ("y", "yes", "t", "true", "p", "pos", "positive")
+# Most negative labels that are counted one by one.
+_MOST_NEGATIVES = 8
 # Number of labels that a message lists.
 _LABELS_SHOWN = 6
 # Advice where the positive label is unknown, and the argument that it means.
@@ -33,7 +35,8 @@ class Labels:
     y : array of bool, or of numbers
         True for the positive rows; or grades as integers, those of the column divided by `unit`.
     classes : dict
-        Number of rows of each class, by its name.
+        Number of rows of each label by its name, the positive one first; more than eight negative
+        labels have one entry, such as "all 12 others". Of grades, the lowest first.
     positive, negative : str or None
         Names of the two classes; None for grades. `negative` is None where several labels are
         negative.
@@ -54,6 +57,13 @@ class Labels:
     def graded(self) -> bool:
         """Whether the labels are grades."""
         return self.positive is None
+
+    @property
+    def names(self) -> dict[bool, str]:
+        """What the positive rows (True) and the others are called; not for grades."""
+        others = [name for name in self.classes if name != self.positive]
+        are_few = self.negative is not None or len(others) == 2
+        return {True: str(self.positive), False: " or ".join(others) if are_few else "any other"}
 
 
 def read_labels(
@@ -98,9 +108,9 @@ def read_labels(
         if others:
             problem = f"labels in {target!r} that are neither {positive!r} nor {negative!r}"
             raise error(f"{problem}: {_listed(others)}")
-        if negative is None and np.count_nonzero(~hit) == 1:
-            negative = label_text(values[~hit][0])
-        return _classes(hit[codes], str(positive).strip(), negative, notes)
+        name, counts = str(positive).strip(), np.bincount(codes)
+        found = {label_text(values[k]): int(counts[k]) for k in ascending if not hit[k]}
+        return _classes(hit[codes], name, found, negative, notes)
     if not np.issubdtype(values.dtype, np.number):
         _check_strings(codes, values, target, shown, error)
     if values.size == 2:
@@ -112,7 +122,8 @@ def read_labels(
         ):
             note = f"{high!r} is taken for the positive label, being the last in alphabetical order"
             notes.append(f"{note}; if it is not, {_ADVICE}")
-        return _classes(codes == ascending[1], label_text(high), label_text(low), notes)
+        found = {label_text(low): int(np.count_nonzero(codes == ascending[0]))}
+        return _classes(codes == ascending[1], label_text(high), found, None, notes)
     if values.size > _MOST_GRADES:
         problem = f"{target!r} has {values.size} different numbers; a ranker accepts two classes "
         problem += f"or up to {_MOST_GRADES} grades. Bin them into grades, or {_ADVICE}"
@@ -203,10 +214,20 @@ def _same_label(value: Any, wanted: Any) -> bool:
     return parses_as_number(value) and parses_as_number(wanted) and float(value) == float(wanted)
 
 
-def _classes(hit: Mask, positive: str, negative: str | None, notes: list[str]) -> Labels:
-    n_positive = int(np.count_nonzero(hit))
-    classes = {positive: n_positive, negative or f"not {positive}": int(hit.size - n_positive)}
-    return Labels(hit, classes, positive, negative, notes=notes)
+def _classes(
+    hit: Mask, positive: str, others: dict[str, int], negative: str | None, notes: list[str]
+) -> Labels:
+    """Two classes; `others` are the rows of each other label, `negative` the name of the only one
+    that there may be.
+    """
+    n_others = int(np.count_nonzero(~hit))
+    if negative is None and len(others) == 1:
+        negative = next(iter(others))
+    if negative is not None:
+        others = {negative: n_others}
+    elif len(others) > _MOST_NEGATIVES:
+        others = {f"all {len(others):,} others": n_others}
+    return Labels(hit, {positive: hit.size - n_others, **others}, positive, negative, notes=notes)
 
 
 def _listed(values: Any) -> str:

@@ -332,7 +332,9 @@ def _check_untyped(
 
 
 def _mixed_notes(source: DataSource, plan: ColumnPlan, mixed: list[MixedColumn]) -> list[str]:
-    """Notes on the strings in columns of numbers: how many, the first of them, and its position."""
+    """Notes on the strings in columns of numbers and of dates: how many, the first of them, and its
+    position.
+    """
     notes = []
     for column in mixed[:_MIXED_NOTES]:
         first = f"{column.words[0]!r} in {source.position(column.row)}"
@@ -343,13 +345,13 @@ def _mixed_notes(source: DataSource, plan: ColumnPlan, mixed: list[MixedColumn])
         else:
             taken = "a category" if column.name in plan.categories else "text"
             taken = "left out" if column.name in plan.left_out else f"taken as {taken}"
-            what = f"{column.n_known - column.n_words:,} of {column.n_known:,} values are numbers, "
-            what += f"others strings ({first}): {taken}"
+            what = f"{column.n_known - column.n_words:,} of {column.n_known:,} values are "
+            what += f"{column.what}, others strings ({first}): {taken}"
         advice = "if that is wrong, correct these values or set the type of the column"
         notes.append(f"{column.name}: {what}; {advice}")
     if len(mixed) > _MIXED_NOTES:
         more = counted(len(mixed) - _MIXED_NOTES, "more column")
-        notes.append(f"strings among the numbers of {more}")
+        notes.append(f"strings among the numbers or dates of {more}")
     return notes
 
 

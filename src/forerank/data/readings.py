@@ -34,6 +34,7 @@ __all__ = [
     "WrittenColumn",
     "declared_reading",
     "few_words",
+    "read_column",
     "reading_notes",
     "written_columns",
 ]
@@ -61,8 +62,15 @@ class WrittenColumn:
     example: str  # a value that is neither a plain number nor an ISO date, where there is one
     n_words: int  # number of values that cannot be read, and are missing
     n_known: int  # number of values that are not missing
+    n_read: int  # number of distinct values that are read
     row: int  # the first row that cannot be read, counted from 0
     undecided: bool  # whether no date decides between day first and month first
+
+    @property
+    def has_few_words(self) -> bool:
+        """Whether the strings that cannot be read are few enough to be missing values."""
+        words = self.reading.missing
+        return few_words(self.n_words, self.n_known, len(words), self.n_read)
 
     def note(self, position: str) -> str:
         """The note for the user; `position` is that of the first row that cannot be read."""
@@ -104,8 +112,10 @@ def few_words(n_words: int, n_known: int, n_distinct: int, n_read: int) -> bool:
 def written_columns(frame: Any, *, exclude: Iterable[str | None] = ()) -> list[WrittenColumn]:
     """The columns of strings that are read in a notation."""
     excluded = set(exclude)
-    found = (_written_column(frame[name]) for name in frame.columns if name not in excluded)
-    return [column for column in found if column is not None]
+    found = (
+        read_column(frame[name], _READ_SHARE) for name in frame.columns if name not in excluded
+    )
+    return [column for column in found if column is not None and column.has_few_words]
 
 
 def declared_reading(column: Any, kind: str) -> Reading | None:
@@ -120,11 +130,11 @@ def declared_reading(column: Any, kind: str) -> Reading | None:
     texts = [str(value).strip() for value in values]
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     if kind == "date":
-        notation = _date_notation(texts, counts)[0]
+        notation = _date_notation(texts, counts, _READ_SHARE)[0]
         return None if notation in (None, YEAR_FIRST) else Reading(notation)
     if kind != "number" or all(map(parses_as_number, texts)):
         return None
-    notation = _amount_notation(texts, counts)
+    notation = _amount_notation(texts, counts, _READ_SHARE)
     return None if notation is None else Reading(notation)
 
 
@@ -135,29 +145,42 @@ def _holds_strings(column: Any) -> bool:
     return not (is_number or holds_dates(column) or holds_containers(column))
 
 
-def _written_column(column: Any) -> WrittenColumn | None:
+def read_column(column: Any, least: float) -> WrittenColumn | None:
+    """A column of strings in the notation of most of its values, whatever the others are; None
+    where that is the notation of less than a share of them, or they are plain numbers.
+    """
     if not _holds_strings(column):
         return None
     codes, values = distinct(column)
-    some = [str(value).strip() for value in values[:: max(1, len(values) // _EXAMINED)]]
-    if 2 * sum(_has_digit(text) for text in some) <= len(some):
+    counts, step = np.bincount(codes[codes >= 0], minlength=len(values)), _step(values, _EXAMINED)
+    some = [str(value).strip() for value in values[::step]]
+    if _share((text if _has_digit(text) else None for text in some), counts[::step]) < least:
         return None
     texts = [str(value).strip() for value in values]
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    notation, undecided = _date_notation(texts, counts)
-    if notation is None:
-        notation = None if all(map(parses_as_number, some)) else _amount_notation(texts, counts)
+    notation, undecided = _date_notation(texts, counts, least)
+    if notation is None and not all(map(parses_as_number, some)):
+        notation = _amount_notation(texts, counts, least)
     if notation is None:
         return None
     unread = read_texts(texts, Reading(notation))[1]
-    words = [text for text, is_word in zip(texts, unread, strict=True) if is_word]
+    words = tuple(text for text, is_word in zip(texts, unread, strict=True) if is_word)
     n_words, n_known = int(counts[unread].sum()), int(counts.sum())
-    if not few_words(n_words, n_known, len(words), len(texts) - len(words)):
+    if n_known - n_words < least * n_known:
         return None
-    row = int(np.argmax(np.append(unread, False)[codes]))
-    example = _example(texts, unread, notation)
-    reading = Reading(notation, tuple(words))
-    return WrittenColumn(str(column.name), reading, example, n_words, n_known, row, undecided)
+    return WrittenColumn(
+        str(column.name),
+        Reading(notation, words),
+        _example(texts, unread, notation),
+        n_words,
+        n_known,
+        len(texts) - len(words),
+        int(np.argmax(np.append(unread, False)[codes])),
+        undecided,
+    )
+
+
+def _step(values: Sequence[Any], most: int) -> int:
+    return max(1, len(values) // most)
 
 
 def _has_digit(text: str) -> bool:
@@ -181,14 +204,17 @@ def _share(read: Iterable[Any], counts: Index) -> float:
     return float(counts[is_read].sum() / max(counts.sum(), 1))
 
 
-def _amount_notation(texts: Sequence[str], counts: Index) -> str | None:
-    """The notation of amounts; None for other strings, codes, and amounts in several currencies."""
-    step, larger_step = (max(1, len(texts) // n) for n in (_EXAMINED, _CLASSIFIED))
+def _amount_notation(texts: Sequence[str], counts: Index, least: float) -> str | None:
+    """The notation of amounts; None for codes, amounts in several currencies, and where less than a
+    share of the values are amounts.
+    """
+    step, larger_step = (_step(texts, n) for n in (_EXAMINED, _CLASSIFIED))
     some = texts[::larger_step]
     notation = COMMA if is_decimal_comma(some) else POINT
-    if _share((amount(text, notation) for text in texts[::step]), counts[::step]) < _READ_SHARE:
+    if _share((amount(text, notation) for text in texts[::step]), counts[::step]) < least:
         return None
-    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts) or _are_phones(some)
+    amounts = [text for text in some if amount(text, notation) is not None]
+    is_code = any(text[:1] == "0" and text[1:2].isdigit() for text in texts) or _are_phones(amounts)
     currencies = {currency(text, notation) for text in some} - {""}
     is_plain = all(parses_as_number(text) or amount(text, notation) is None for text in texts)
     return None if is_code or is_plain or len(currencies) > 1 else notation
@@ -201,18 +227,21 @@ def _are_phones(texts: Sequence[str]) -> bool:
     )
 
 
-def _date_notation(texts: Sequence[str], counts: Index) -> tuple[str | None, bool]:
-    """The notation of dates, and whether no value decides between day and month first."""
-    step = max(1, len(texts) // _EXAMINED)
+def _date_notation(texts: Sequence[str], counts: Index, least: float) -> tuple[str | None, bool]:
+    """The notation of dates, None where less than a share of the values are dates, and whether no
+    value decides between day and month first.
+    """
+    step = _step(texts, _EXAMINED)
     some = texts[::step]
     shares = {
         notation: _share((date_in(text, notation) for text in some), counts[::step])
         for notation in DATES
     }
-    if max(shares.values()) < _READ_SHARE:
+    most = max(shares.values())
+    if most < least:
         return None, False
-    for notation in (YEAR_FIRST, NAMED):
-        if shares[notation] >= _READ_SHARE:
+    for notation in (YEAR_FIRST, NAMED):  # the others read dates with the year first, too
+        if shares[notation] >= min(most, _READ_SHARE):
             return notation, False
     found = map(_FIRST_NUMBERS.match, texts)
     numbers = np.array([(0, 0) if each is None else (int(each[1]), int(each[2])) for each in found])

@@ -46,6 +46,11 @@ class TableRows:
         """All rows as one matrix of numbers of this type."""
         return self._columns.transform_rows(self._frame, self._rows, dtype)
 
+    def some(self, most: int) -> Any:
+        """At most so many rows, equally spaced, as one matrix."""
+        rows = self._rows[:: max(1, -(-self._rows.size // most))]
+        return self._columns.transform_rows(self._frame, rows)
+
     def blocks(self) -> Iterator[tuple[int, int, Any]]:
         """All rows as matrices of float32, each with its range."""
         for begin in range(0, self._rows.size, _BLOCK_ROWS):

@@ -305,15 +305,20 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     median_, mean_, scale_ : arrays
         Of each column; mean and standard deviation after missing values are filled.
+    low_, high_ : arrays
+        The smallest and the largest value of each column; in model files of early versions, None.
     dates_ : list of bool
         Whether the column holds dates.
     """
 
+    low_: Vector | None = None
+    high_: Vector | None = None
+
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute median, mean and scale."""
+        """Compute median, mean, scale and range."""
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
-        self.median_, self.mean_, self.scale_ = np.zeros((3, self.n_features_in_))
+        self.median_, self.mean_, self.scale_, low, high = np.zeros((5, self.n_features_in_))
         self.dates_ = [holds_dates(X[name]) for name in self.feature_names_in_]
         for k, name in enumerate(self.feature_names_in_):
             values = column_floats(X[name], dates=self.dates_[k])
@@ -321,11 +326,13 @@ class NumberColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if known.any():
                 self.median_[k] = np.median(values if known.all() else values[known])
             values = np.where(known, values, self.median_[k])
+            low[k], high[k] = values.min(initial=np.inf), values.max(initial=-np.inf)
             largest = max(np.abs(values).max(initial=0.0), np.finfo(np.float64).tiny)
             values /= largest  # squares of large numbers overflow
             self.mean_[k], spread = largest * values.mean(), largest * values.std()
             # The spread of equal values is rounding error, by which nothing should be scaled.
             self.scale_[k] = spread if spread > 1e-14 * abs(self.mean_[k]) else 1.0
+        self.low_, self.high_ = low, high
         return self
 
     def transform(self, X: Any) -> Vector:

@@ -23,7 +23,7 @@ __all__ = ["Curve", "column_curves", "is_additive"]
 
 # Values at which a curve of numbers is evaluated.
 _POINTS = 101
-# Range of a plain number: so many standard deviations from the mean.
+# Range of a plain number: so many standard deviations from the mean, as far as there are values.
 _PLAIN_RANGE = 2.0
 
 
@@ -101,6 +101,8 @@ def _curves(step: Any, k: int, column: str, weights: Vector) -> Iterator[Curve]:
     if isinstance(step, NumberColumns):
         plain = {"median": step.median_[k], "mean": step.mean_[k], "scale": step.scale_[k]}
         ends = step.mean_[k] + _PLAIN_RANGE * step.scale_[k] * np.array([-1.0, 1.0])
+        if step.low_ is not None and step.high_ is not None:
+            ends = np.clip(ends, step.low_[k], step.high_[k])
         yield _line(column, kind, ColumnSpline(low=ends[0], high=ends[1], **plain), weights)
         return
     spline, first = step.splines_[k], step.splines_[k].width

@@ -11,8 +11,8 @@ import numpy as np
 from forerank._typing import Index
 from forerank.data.source import DataSource, ReadOptions
 from forerank.data.transformers import TableColumns
-from forerank.models.curves import column_curves, is_additive
 from forerank.models.file import Model
+from forerank.models.importance import column_importance
 from forerank.models.scoring import part_scorer, score_parts, sum_scorer
 from forerank.models.tables import model_frame, model_source, model_table, n_matrix_columns
 
@@ -54,10 +54,12 @@ class Explanation:
         What the weights are. Trees have no weights, but the share of each column in the decrease of
         the loss; an average has those of its trees.
     importance : dict
-        For an additive model, whose weights belong to parts of curves: each column but texts to
-        the standard deviation of what it adds, the largest first. Empty for other models.
+        For an additive model, whose weights belong to parts of curves: each column to the standard
+        deviation of what it adds, the largest first. Empty for other models.
     is_average : bool
         Whether the scores are an average, of which the importances are of the trees alone.
+    without_importance : list of str
+        The texts of an additive model of which it is not known, as in files of early versions.
     """
 
     weights: list[Weight]
@@ -66,6 +68,7 @@ class Explanation:
     kind: str = "weight"
     importance: dict[str, float] = field(default_factory=dict)
     is_average: bool = False
+    without_importance: list[str] = field(default_factory=list)
 
 
 def explain(
@@ -103,10 +106,11 @@ def explain(
         their text.
     """
     weights, intercept, kind = _weights_of(model)
-    importance = _importance(model)
+    importance, unknown = column_importance(model)
     is_average = len(score_parts(model)[0]) > 1
+    found = Explanation(weights, [], intercept, kind, importance, is_average, unknown)
     if data is None:
-        return Explanation(weights, [], intercept, kind, importance, is_average)
+        return found
     source = model_source(model, data, ReadOptions(delimiter, encoding, format))
     if not source.is_table:
         raise source.error("rows of a matrix cannot be explained; give a table with named columns")
@@ -120,7 +124,6 @@ def explain(
     some = frame.iloc[selected]
     parts = scorer.contributions(some)
     texts = {name: word_terms(some[name]) for name, word_terms in scorer.words.items()}
-    contributions = []
     for j, row in enumerate(selected.tolist()):
         terms = {
             name: {"value": _plain_value(some[name].iloc[j]), "adds": float(values[j])}
@@ -129,8 +132,8 @@ def explain(
         for name, by_row in texts.items():
             terms[name] |= _largest_words(by_row[j], words)
         shown = {"row": row + 1, "score": float(scores[row]), "constant": intercept}
-        contributions.append({**shown, "columns": terms})
-    return Explanation(weights, contributions, intercept, kind, importance, is_average)
+        found.contributions.append({**shown, "columns": terms})
+    return found
 
 
 def _weights_of(model: Model) -> tuple[list[Weight], float, str]:
@@ -151,16 +154,6 @@ def _weights_of(model: Model) -> tuple[list[Weight], float, str]:
     scorers = [(part.weight, part_scorer(part)) for part in parts]
     constant = intercept + sum(weight * scorer.intercept for weight, scorer in scorers)
     return _weights(model, last.columns, values), constant, kind
-
-
-def _importance(model: Model) -> dict[str, float]:
-    """Importance by column of an additive model; that of a date is the largest of its parts."""
-    if not model.columns or not is_additive(model.estimator):
-        return {}
-    found: dict[str, float] = {}
-    for curve in column_curves(model):
-        found.setdefault(curve.column, curve.importance)
-    return found
 
 
 def _weights(model: Model, steps: Any, coef: Any) -> list[Weight]:

@@ -106,6 +106,7 @@ _SUMMARY: dict[str, tuple[str, _Test]] = {
         _dict_of(lambda notation: isinstance(notation, str) and notation in NOTATIONS),
     ),
     "skip_unlabelled": _BOOLEAN,
+    "text_spread": ("a dictionary of numbers", _dict_of(_is(float))),
 }
 
 

@@ -2,7 +2,8 @@
 the number of rounds of boosted trees.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,12 +12,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from forerank._text import figure_label
+from forerank._typing import Index, Mask, Vector
 from forerank.metrics.registry import measure_phrase
-from forerank.plots.style import COLOURS, axes_for, require_matplotlib
+from forerank.plots.style import COLOURS, GREY, axes_for, require_matplotlib
 
 __all__ = ["AlphaPathDisplay", "RoundsDisplay"]
 
 _MARKERS = "os^Dvp*"
+# In the legend, what a dashed line means.
+DROPPED = "dropped early: first folds only"
+# Values of one fold in a table of results.
+_FOLD = re.compile(r"split\d+_test_score")
+# Ratio of the largest to the smallest value from which the powers of ten are ticks enough.
+_DECADES = 300.0
+# Smallest distance of two ticks that are no powers of ten, as a share of the axis.
+_TICK_GAP = 0.14
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,6 +41,9 @@ class AlphaPathDisplay:
         The selected method and alpha.
     metric : str, optional
         The name of the measure, at the axis.
+    dropped : collection of str
+        Methods that were dropped early: their means are over the first folds only, and their lines
+        dashed.
 
     Attributes
     ----------
@@ -44,6 +57,7 @@ class AlphaPathDisplay:
     paths: Mapping[str, tuple[NDArray, NDArray, NDArray]]
     best: tuple[str, float] | None = None
     metric: str | None = None
+    dropped: Collection[str] = ()
 
     _parameter: ClassVar[str] = "alpha"
     _axis: ClassVar[str] = "alpha (penalty; larger values to the right)"
@@ -64,9 +78,9 @@ class AlphaPathDisplay:
         for number, (method, (alphas, means, deviations)) in enumerate(self.paths.items()):
             style = {
                 "color": COLOURS[number % len(COLOURS)],
-                "marker": _MARKERS[number % len(_MARKERS)],
+                "marker": _MARKERS[(number + number // len(COLOURS)) % len(_MARKERS)],
                 "markersize": 4,
-                "linestyle": "-" if number < len(COLOURS) else "--",
+                "linestyle": "--" if method in self.dropped else "-",
                 "label": figure_label(method),
             }
             (self.lines_[method],) = self.ax_.plot(alphas, means, **style | kwargs)
@@ -79,11 +93,25 @@ class AlphaPathDisplay:
             at = int(np.argmin(np.abs(np.log(alphas) - np.log(self.best[1]))))
             ring = {"mfc": "none", "mec": "black", "ms": 13, "mew": 1.5, "label": "selected"}
             (self.best_,) = self.ax_.plot([alphas[at]], [means[at]], "o", **ring)
+        if not set(self.dropped).isdisjoint(self.paths):
+            self.ax_.plot([], [], color=GREY, linestyle="--", label=DROPPED)
         self.ax_.set(xscale="log", xlabel=self._axis)
+        self._set_ticks()
         title = f"{measure_phrase(self.metric or 'measure')}, mean of the folds"
         self.ax_.set_ylabel(figure_label(title))
         self.ax_.legend()
         return self
+
+    def _set_ticks(self) -> None:
+        """Ticks at values that were tried, where powers of ten are too few."""
+        from matplotlib.ticker import FixedLocator, NullLocator
+
+        values = np.unique(np.concatenate([path[0] for path in self.paths.values()]))
+        if values[-1] >= _DECADES * values[0]:
+            return
+        self.ax_.xaxis.set_major_locator(FixedLocator(_spaced(values).tolist()))
+        self.ax_.xaxis.set_major_formatter(lambda value, position: _plain_number(value))
+        self.ax_.xaxis.set_minor_locator(NullLocator())
 
     @classmethod
     def from_estimator(
@@ -120,8 +148,9 @@ class AlphaPathDisplay:
         Parameters
         ----------
         cv_results : dict
-            "method", the parameter, "mean_test_score" and optionally "std_test_score", of equal
-            length. Trials without a positive parameter or a finite mean are not drawn.
+            "method", the parameter, "mean_test_score" and optionally "std_test_score" and
+            "split0_test_score", ..., of equal length. Trials without a positive parameter or a
+            finite mean are not drawn. Lines of methods with fewer folds than others are dashed.
         best, metric, ax, **kwargs
             As in the class and in `plot`.
         """
@@ -135,18 +164,47 @@ class AlphaPathDisplay:
         methods = np.asarray(cv_results["method"], dtype=object)
         alphas, means = (np.array(cv_results[name], dtype=np.float64) for name in required[1:])
         deviations = np.asarray(cv_results.get("std_test_score", np.zeros(means.size)), np.float64)
-        paths = {}
+        n_folds, most = _folds_measured(cv_results, np.isfinite(means))
+        paths, dropped = {}, []
         for method in dict.fromkeys(methods.tolist()):
             index = np.flatnonzero((methods == method) & np.isfinite(means) & (alphas > 0.0))
             index = index[np.argsort(alphas[index], kind="stable")]
             if index.size:
                 paths[str(method)] = alphas[index], means[index], deviations[index]
+                dropped += [str(method)] if n_folds[index].max() < most else []
         if not paths:
             raise ValueError(
                 f"cv_results has no method with positive {cls._parameter} and a finite mean; "
                 "nothing can be drawn."
             )
-        return cls(paths=paths, best=best, metric=metric).plot(ax=ax, **kwargs)
+        display = cls(paths=paths, best=best, metric=metric, dropped=tuple(dropped))
+        return display.plot(ax=ax, **kwargs)
+
+
+def _folds_measured(cv_results: Mapping[str, Any], is_known: Mask) -> tuple[Index, int]:
+    """The number of folds of each trial, and the most of those with a mean; zeros where the table
+    has no values of single folds.
+    """
+    columns = [name for name in cv_results if _FOLD.fullmatch(name)]
+    values = [np.asarray(cv_results[name], dtype=np.float64) for name in columns]
+    counts = np.isfinite(values).sum(axis=0) if values else np.zeros(is_known.size, dtype=np.intp)
+    return counts, int(counts[is_known].max(initial=0))
+
+
+def _spaced(values: Vector) -> Vector:
+    """Values of which neighbours are at least a part of the range apart, on the logarithmic scale;
+    the smallest and the largest are among them.
+    """
+    gap = _TICK_GAP * np.log(values[-1] / values[0])
+    kept = [values[0]]
+    for value in values[1:-1]:
+        if min(np.log(value / kept[-1]), np.log(values[-1] / value)) >= gap:
+            kept.append(value)
+    return np.array(kept if values.size == 1 else [*kept, values[-1]])
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2g}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

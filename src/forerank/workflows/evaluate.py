@@ -31,7 +31,7 @@ class Evaluation:
     ----------
     rows : int
     classes : dict
-        Number of rows of each class.
+        Number of rows of each label, the positive one first; see `forerank.data.labels.Labels`.
     measures : list of Estimate
     parts : dict
         The measures for each value of the column `by`; empty where its rows are of one class.

@@ -3,6 +3,7 @@ on all rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from forerank.data.problem import RankingProblem, ReadOptions, first_rows, read_
 from forerank.data.row_stream import parse_bytes
 from forerank.metrics.estimates import Estimate
 from forerank.models import Model
+from forerank.models.importance import text_spreads
 from forerank.selection import Ranker
 from forerank.selection.training_rows import stratified_sample
 from forerank.solvers.checkpoints import check_checkpoint_file
@@ -146,7 +148,8 @@ def fit(
     tried, measures, n_held = _held_out_measures(problem, model, check, seed, say)
     say(f"fitting on {counted(problem.y.size, 'row')}")
     every, n = np.arange(problem.y.size), problem.y.size
-    prepared, fitted, _ = _fit_rows(problem, model, every, n, last=True, selected=tried)
+    last = _fit_rows(problem, model, every, n, last=True, selected=tried)
+    fitted = last.ranker
     summary = {
         **problem.summary(),
         "ranker": type(model).__name__,
@@ -159,8 +162,9 @@ def fit(
         "warnings": warnings,
         **problem.read_settings,
         **_fit_summary(fitted),
+        **({"text_spread": last.text_spread} if last.text_spread else {}),
     }
-    pipeline = Pipeline([("columns", prepared), ("ranker", fitted)])
+    pipeline = Pipeline([("columns", last.columns), ("ranker", fitted)])
     return Model(
         pipeline,
         columns=problem.column_kinds,
@@ -224,7 +228,8 @@ def _held_out_measures(
             problem.notes.append("not measured: too few rows of some class to hold any out")
         return None, [], 0
     say(f"measuring on {counted(n_held, 'held-out row')}")
-    _, fitted, scores = _fit_rows(problem, model, order, n_train)
+    found = _fit_rows(problem, model, order, n_train)
+    fitted, scores = found.ranker, found.scores
     held = order[n_train:]
     qid = None if groups is None else groups[held]
     try:
@@ -256,6 +261,18 @@ def _fit_summary(fitted: Any) -> dict[str, Any]:
     return summary
 
 
+@dataclass(frozen=True)
+class _FittedRows:
+    """A fitted transformer and ranker, the scores of the other rows and, of an additive model, the
+    standard deviation of what each text adds to those of the rows of the fit.
+    """
+
+    columns: Any
+    ranker: Any
+    scores: Vector
+    text_spread: dict[str, float]
+
+
 def _fit_rows(
     problem: RankingProblem,
     model: Any,
@@ -264,7 +281,7 @@ def _fit_rows(
     *,
     last: bool = False,
     selected: Any = None,
-) -> tuple[Any, Any, Vector]:
+) -> _FittedRows:
     """The transformer and the ranker fitted on the first rows of an order, and scores of the rest.
 
     `selected` is a `Ranker` that has chosen its method already. Rows are released where this is the
@@ -281,10 +298,12 @@ def _fit_rows(
         problem.forget_rows()
     fitted = with_categories(fitted, prepared)
     fit_or_refit = fitted.fit if selected is None else fitted.refit
-    fit_or_refit(first_rows(X, n_train), problem.y[train], **_qid(problem, train))
+    rows = first_rows(X, n_train)
+    fit_or_refit(rows, problem.y[train], **_qid(problem, train))
     getattr(fitted, "learning_curve_", None)  # until it is read, a Ranker keeps these rows
     scores = fitted.decision_function(X[n_train:]) if n_train < order.size else np.empty(0)
-    return columns_used(prepared, fitted), fitted, scores
+    used = columns_used(prepared, fitted)
+    return _FittedRows(used, fitted, scores, text_spreads(used, fitted, rows))
 
 
 def _is_large(problem: RankingProblem, selected: Ranker) -> bool:
@@ -296,7 +315,7 @@ def _is_large(problem: RankingProblem, selected: Ranker) -> bool:
 
 def _fit_on_demand(
     problem: RankingProblem, selected: Any, order: Index, n_train: int, *, last: bool
-) -> tuple[Any, Any, Vector]:
+) -> _FittedRows:
     """The same for a large table: its forms are made one after another, and those of the other rows
     block by block.
     """
@@ -307,9 +326,10 @@ def _fit_on_demand(
         problem.forget_rows()
     release_memory()
     selected.refit(X, problem.y[train], **_qid(problem, train))
+    spread = text_spreads(used, selected, X)
     blocks = (held[k : k + _SCORED_ROWS] for k in range(0, held.size, _SCORED_ROWS))
     scores = [selected.decision_function(used.transform_rows(rows, each)) for each in blocks]
-    return used, selected, np.concatenate([np.empty(0), *scores])
+    return _FittedRows(used, selected, np.concatenate([np.empty(0), *scores]), spread)
 
 
 def _selected_on_sample(problem: RankingProblem, model: Any, rows: Index) -> Any:

@@ -275,15 +275,30 @@ def fit_file_set(
     with stream:
         fitted = clone(before).set_params(**last).fit(stream)
     _replace(model, before, fitted)
+    model.summary.pop("text_spread", None)  # that of the weights of the sample
     model.summary |= {
         "rows": n_rows,
-        "classes": {name: counts.get(name, n) for name, n in model.summary["classes"].items()},
+        "classes": _class_counts(model.summary, counts, y_of),
         "sample_rows": n_sample,
         "n_iter": float(fitted.n_iter_),
         "optimality": float(fitted.optimality_),
     }
     model.notes.append(f"{chosen}; the weights are fitted on all rows")
     return model
+
+
+def _class_counts(
+    summary: Mapping[str, Any], counts: Counter[str], y_of: Mapping[str, Any]
+) -> dict[str, int]:
+    """The numbers of rows of the classes of a sample in all files. A positive label may be written
+    in another way there, and many negative ones have one entry.
+    """
+    n_positive = sum(n for text, n in counts.items() if y_of.get(text))
+    n_others, positive = counts.total() - n_positive, summary["positive"]
+    return {
+        name: n_positive if name == positive else counts.get(name, n_others)
+        for name in summary["classes"]
+    }
 
 
 def _sample_rows(files: FileSet, memory: int) -> float:

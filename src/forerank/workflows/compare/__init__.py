@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from forerank._typing import Index
 from forerank._validation import check_number, is_integer
+from forerank.data.column_plan import FORMS
 from forerank.data.folds import make_folds, with_seed
 from forerank.data.problem import RankingProblem, ReadOptions, read_problem
 from forerank.data.records import RecordFile
@@ -158,11 +159,22 @@ def compare(
         seeds=list(seed_numbers),
         rows=int(problem.y.size),
         classes=problem.labels.classes,
-        notes=problem.notes + fold_notes,
+        notes=problem.notes_on(_forms_fitted(selected, records)) + fold_notes,
         warnings=data_warnings,
         depth=depth,
         cut=cut,
     )
+
+
+def _forms_fitted(methods: Mapping[str, ComparedMethod], records: Records) -> list[str]:
+    """The forms of the columns that were fitted, of a `Ranker` those that it chose; "plain" stands
+    for others.
+    """
+    fits = [(methods[key[0]].form, record) for key, record in records.items() if key[0] in methods]
+    done = [(form, record) for form, record in fits if "error" not in record]
+    found = {each for form, record in done or fits for each in record.get("forms", form.split("+"))}
+    found = found if found <= set(FORMS) else found | {"plain"}
+    return [form for form in FORMS if form in found]
 
 
 def _opened(path: Any, settings: dict[str, Any]) -> RecordFile:

@@ -40,9 +40,10 @@ class Comparison:
     records : list of dict
         One for each method, seed and fold: value (of the metric), measures (others by key),
         fit_seconds, score_seconds (both without the preparation of columns, which is the same for
-        all), n_train, n_test, and for Ranker the method and alpha that it selected (chosen, alpha);
-        `unused` lists arguments (weights, groups) that a fit does not accept. The record of a
-        failed fit has `error`, the message of its exception.
+        all), n_train, n_test, and for Ranker the method and alpha that it selected (chosen, alpha)
+        and the forms of the columns that these take (forms); `unused` lists arguments (weights,
+        groups) that a fit does not accept. The record of a failed fit has `error`, the message of
+        its exception.
     metric : str
     methods : list of str
         In the order given.

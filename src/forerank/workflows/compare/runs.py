@@ -164,6 +164,8 @@ def _fit_and_measure(task: FitTask) -> dict[str, Any]:
     if hasattr(estimator, "best_method_"):
         results["chosen"] = str(estimator.best_method_)
         results["alpha"] = estimator.best_alpha_
+    if isinstance(estimator, Ranker):
+        results["forms"] = list(estimator.forms_)
     return results
 
 

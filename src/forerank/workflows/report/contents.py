@@ -9,6 +9,7 @@ from forerank.data.problem import RankingProblem, ReadOptions, read_problem
 from forerank.models import Model
 from forerank.selection.ranker import Ranker
 from forerank.workflows.rankers import (
+    available_forms,
     check_categories,
     make_ranker,
     plain_params,
@@ -96,7 +97,7 @@ def make_report(
     say("checking the data")
     warnings = [warning.sentence for warning in problem.warnings()]
     say(f"fitting on {counted(problem.y.size, 'row')}")
-    pipeline, fit_warnings = fit_all(problem, estimator)
+    pipeline, fit_summary, fit_warnings = fit_all(problem, estimator)
     fitted = pipeline[-1]
     selected = fitted if hasattr(fitted, "refit") else None
     held = cross_validate(problem, estimator, folds, seed, say, selected)
@@ -106,6 +107,7 @@ def make_report(
     weights = named_weights(problem, pipeline)
     warnings += results.warnings(next(iter(weights), None))
     sentences = results.sentences(fitted)
+    notes = problem.notes_on(available_forms(fitted, problem))
     if command is None:
         call = {"ranker": ranker, "params": params, "metric": measure.key, "group": group}
         call |= {"positive": positive, "folds": folds, "seed": seed}
@@ -120,7 +122,7 @@ def make_report(
         "comparison": comparison_section(comparison, results, folds),
         "selection": selection_section(fitted, held, results.title()),
         "weights": weights_section(weights, held, type(fitted).__name__),
-        "notes": problem.notes,
+        "notes": notes,
         "reproduction": reproduction(problem.source, command, seed),
         "ranker": " ".join(repr(estimator).split()),
     }
@@ -132,8 +134,8 @@ def make_report(
         columns=problem.column_kinds,
         target=problem.target if problem.source.is_table else None,
         group=None if group is None else column_name(group),
-        summary=summary | problem.read_settings,
-        notes=problem.notes,
+        summary=summary | problem.read_settings | fit_summary,
+        notes=notes,
     )
     return Report(sentences, warnings, results.estimates, model, held, page)
 

@@ -18,6 +18,7 @@ from forerank.data.problem import RankingProblem, first_rows
 from forerank.estimators.scores import score_rows
 from forerank.models import Model
 from forerank.models.explain import explain
+from forerank.models.importance import text_spreads
 from forerank.workflows.rankers import available_forms, columns_used, with_categories
 from forerank.workflows.report.formatting import as_sentence
 
@@ -130,11 +131,14 @@ def cross_validate(
     return held
 
 
-def fit_all(problem: RankingProblem, estimator: Any) -> tuple[Pipeline, list[str]]:
-    """The pipeline fitted on all rows, and the warnings of the fit."""
+def fit_all(problem: RankingProblem, estimator: Any) -> tuple[Pipeline, dict[str, Any], list[str]]:
+    """The pipeline fitted on all rows, entries of the summary of its model, and the warnings of the
+    fit.
+    """
     n = problem.y.size
     fit = _fit(problem, estimator, np.arange(n), n)
-    return fit.pipeline, fit.warnings
+    spread = text_spreads(fit.pipeline[0], fit.pipeline[-1], fit.X)
+    return fit.pipeline, ({"text_spread": spread} if spread else {}), fit.warnings
 
 
 def named_weights(

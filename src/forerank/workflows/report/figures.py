@@ -8,7 +8,7 @@ import base64
 import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -285,23 +285,26 @@ def _path(
     if not methods:
         return None
 
+    dropped = set[str]()
+
     def draw(ax: Any) -> None:
-        display.from_estimator(ranker, metric=title, ax=ax)
+        dropped.update(display.from_estimator(ranker, metric=title, ax=ax).dropped)
         ax.set_ylabel(_wrapped(title))
         _legend_below(ax, 2)
 
     is_shown = getattr(ranker, "best_method_", None) in methods
     ring = "; a ring marks the selected one" if is_shown else ""
     against = f"Cross-validated measure against {parameter}, {counted(len(methods), 'method')}"
+    size = _SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((len(methods) + 2) // 2)
     try:
-        return _drawn(
-            draw,
-            f"{against}{ring}.",
-            caption,
-            (_SIZE[0], _SIZE[1] + 0.1 + 0.2 * ((len(methods) + 2) // 2)),
-        )
+        drawn = _drawn(draw, f"{against}{ring}.", caption, size)
     except ValueError:  # no trial was measured
         return None
+    if not dropped:
+        return drawn
+    what = "Dashed lines: methods dropped early, whose means are over their first folds only; their"
+    what += " heights do not compare with those of the others."
+    return replace(drawn, alt=f"{drawn.alt} {what}", caption=f"{caption} {what}")
 
 
 def learning_curve(curve: Mapping[str, Any], title: str, sentence: str) -> ReportFigure:

@@ -74,8 +74,7 @@ def _class_names(results: HeldOutResults) -> dict[Any, str]:
     target, labels = results.problem.target, results.problem.labels
     if labels.graded:
         return {y.item(): f"{target} = {y * labels.unit:g}" for y in np.unique(results.y)}
-    negative = labels.negative or f"not {labels.positive}"
-    return {True: f"{target} = {labels.positive}", False: f"{target} = {negative}"}
+    return {is_positive: f"{target} = {name}" for is_positive, name in labels.names.items()}
 
 
 def _absent_figures(results: HeldOutResults) -> dict[str, str]:
