@@ -59,10 +59,16 @@ def logistic_regression_scores(X, y, X_test):
     return peer.fit(X, y).decision_function(X_test)
 
 
+def scaled(X_train, X_test):
+    """Both parts scaled as `Ranker` does: rows of length one stay as they are."""
+    scaler = fitted_scaler(True, X_train, None)
+    return (X_train, X_test) if scaler is None else map(scaler.transform, (X_train, X_test))
+
+
 def fresh_values(methods, alphas, X, y, X_test, y_test):
     """Test values by measure of each method at each alpha, fitted on its own."""
-    scaler = fitted_scaler(True, X, None)
-    A, design = scaler.transform(X), make_design(scaler.transform(X_test))
+    A, A_test = scaled(X, X_test)
+    design = make_design(A_test)
     values = {metric: {} for metric in METRICS}
     for name in methods:
         ranker = METHODS[name].make(None)
@@ -118,10 +124,9 @@ def compare_refits():
         position = place.index((method, alpha))
         for k, (train, test) in enumerate(folds):
             table.append(ranker.cv_results_[f"split{k}_test_score"][position])
-            scaler = fitted_scaler(True, X[train], None)
+            A, A_test = scaled(X[train], X[test])
             alone = METHODS[method].make(None).set_params(alpha=alpha)
-            alone.fit(scaler.transform(X[train]), y[train])
-            scores = alone.decision_function(scaler.transform(X[test]))
+            scores = alone.fit(A, y[train]).decision_function(A_test)
             fresh.append(metric_function("auc")(y[test], scores))
         error = np.std(table, ddof=1) / np.sqrt(len(folds))
         difference = np.mean(fresh) - np.mean(table)
