@@ -407,3 +407,11 @@ class TestAverageWeights:
         expected = difference.mean() / (difference.std() / np.sqrt(300))
         assert_allclose(loss_excess(held, scores[:, 1], average), expected, rtol=1e-2)
         assert loss_excess(held, average, average) == 0.0
+
+    @pytest.mark.parametrize("factor", [0.37, 1.0 / 3.0, 3.1, 1e5])
+    def test_a_multiple_of_the_scores_has_no_excess(self, factor):
+        """As where all of the weight is on one part: its losses differ by rounding errors alone,
+        whose ratio to their own spread is any number.
+        """
+        held, scores = self.held()
+        assert loss_excess(held, scores[:, 0], factor * scores[:, 0]) == 0.0

@@ -35,6 +35,8 @@ __all__ = [
 _PENALTY = 5e-4
 # The sum of the weights is penalised less than their difference by the square of this factor.
 _FREE = 100.0
+# Mean difference of two losses, relative to the loss, that counts as rounding error.
+_ROUNDING = 1e-10
 
 
 class ScoreAverage(BaseEstimator):
@@ -143,13 +145,16 @@ def _coefficients(held: HeldOutRows, columns: Vector, alpha: float) -> Vector:
 
 def loss_excess(held: HeldOutRows, alone: Vector, average: Vector) -> float:
     """How much larger the mean logistic loss of some scores is than that of an average, in standard
-    errors; zero where losses are over pairs.
+    errors; zero where losses are over pairs, or the average is a multiple of the scores.
     """
     if held.paired:
         return 0.0
-    excess = _losses(held, alone) - _losses(held, average)
+    losses = _losses(held, alone)
+    excess = losses - _losses(held, average)
     weight = np.ones(excess.size) if held.data.weight is None else held.data.weight
     mean = float(np.average(excess, weights=weight))
+    if abs(mean) <= _ROUNDING * float(np.average(losses, weights=weight)):
+        return 0.0
     error = float(np.sqrt(np.average((excess - mean) ** 2, weights=weight) / held.n_rows))
     return mean / error if error > 0.0 else 0.0
 
