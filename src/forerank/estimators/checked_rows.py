@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from forerank.data.frames import parses_as_number
+
 __all__ = ["checked_rows", "has_words"]
 
 # How NumPy begins its errors on words, and on missing values of pandas among them.
@@ -71,7 +73,7 @@ def _first_word(X: Any) -> tuple[Any, str] | None:
     """The first column with a string that is no number, by name or number, and that string."""
     for name, values in _columns(X):
         for value in values:
-            if isinstance(value, str) and not _is_number(value):
+            if isinstance(value, str) and not parses_as_number(value):
                 return name, str(value)
     return None
 
@@ -90,11 +92,3 @@ def _values(column: Any) -> list[Any]:
     if kind in "biufcmM" or (hasattr(column.dtype, "is_numeric") and column.dtype.is_numeric()):
         return []
     return column.to_list()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
